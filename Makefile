@@ -1,0 +1,35 @@
+# One command each. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export DVC_NO_ANALYTICS := 1
+export DO_NOT_TRACK := 1
+
+.PHONY: help setup repro smoke test lint bench-learning clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
+
+setup:  ## install everything into .venv (does nothing when it is already there)
+	@.ci/setup
+
+repro: setup  ## run every stage that is out of date, from variants to the report
+	@dvc repro
+
+smoke: setup  ## the same pipeline at toy size, in work/smoke
+	@python -m flows.workspace work/smoke --profile smoke
+	@cd work/smoke && dvc repro
+
+lint: setup  ## format check, lint and types
+	@ruff format --check .
+	@ruff check .
+	@mypy
+
+test: lint  ## lint, types and the tests
+	@python -m pytest
+
+bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
+	@python -m flows.bench_learning
+
+clean:  ## remove working folders; data/, the history and .venv stay
+	@rm -rf work

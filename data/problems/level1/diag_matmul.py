@@ -1,0 +1,17 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        a = torch.diag(a)
+        out = torch.matmul(a, b)
+        return out
+
+
+def get_inputs():
+    return [torch.randn(512), torch.randn(512, 512)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,1 @@
+"""When and where the pipeline runs: one flow per stage, the chain of stages, the command line."""

@@ -1,0 +1,182 @@
+"""The command line. Imports at the top stay light, so that --help answers at once."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from flows.stages import STAGES
+from tasks.errors import CudaL1Error, MachineError
+
+USAGE, CANNOT = 2, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one sub-command.
+
+    Returns:
+        The exit code: 0 done, 1 a stage or a file failed, 2 wrong usage, 3 the machine cannot.
+    """
+    parsed = _parser().parse_args(arguments)
+    try:
+        return int(parsed.run(parsed) or 0)
+    except MachineError as error:
+        return _complain(error, CANNOT)
+    except CudaL1Error as error:
+        return _complain(error, 1)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; a second complaint at interpreter exit is avoided this way.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cuda-l1", description="Teach a language model to write faster PyTorch, Triton and CUDA code."
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    repro = commands.add_parser("repro", help="run the stages that are out of date (dvc repro)")
+    repro.add_argument("stage", nargs="?", choices=STAGES, help="only up to this stage")
+    repro.set_defaults(run=_repro)
+
+    pipeline = commands.add_parser("pipeline", help="the same as a Prefect flow, visible in its UI")
+    pipeline.add_argument("--until", choices=STAGES, default=STAGES[-1], help="last stage to run")
+    pipeline.set_defaults(run=_pipeline)
+
+    problems = commands.add_parser("problems", help="list the problems, their families and the split")
+    problems.set_defaults(run=_problems)
+
+    judge = commands.add_parser("judge", help="judge one candidate file against a reference file")
+    judge.add_argument("reference", type=Path, help="file with Model, get_inputs and get_init_inputs")
+    judge.add_argument("candidate", type=Path, help="file with ModelNew")
+    judge.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
+    judge.set_defaults(run=_judge)
+
+    sql = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
+    sql.add_argument("query", help='such as "SELECT * FROM best_kernels"')
+    sql.set_defaults(run=_sql)
+
+    report = commands.add_parser("report", help="say where the newest report is, and its headline")
+    report.set_defaults(run=_report)
+    return parser
+
+
+def _repro(arguments: argparse.Namespace) -> int:
+    _enter_project()
+    command = [sys.executable, "-m", "dvc", "repro"]
+    return subprocess.call(command + ([arguments.stage] if arguments.stage else []))
+
+
+def _pipeline(arguments: argparse.Namespace) -> int:
+    _enter_project()
+    return subprocess.call([sys.executable, "-m", "flows.pipeline", "--until", arguments.until])
+
+
+def _problems(arguments: argparse.Namespace) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tasks.params import load_params
+    from tasks.problems.catalogue import load_problems
+
+    _enter_project()
+    table = Table("problem", "family", "split")
+    problems = load_problems(load_params().problems)
+    for problem in problems.values():
+        table.add_row(problem.problem_id, problem.family, problem.split)
+    Console().print(table)
+
+
+def _judge(arguments: argparse.Namespace) -> None:
+    from tasks.judge.judge import Judge
+    from tasks.params import load_params
+    from tasks.problems.problem import Problem, Split
+    from tasks.variants.candidate import Candidate
+
+    reference, source = _read(arguments.reference), _read(arguments.candidate)
+    _enter_project()
+    params = load_params()
+    problem = Problem(
+        problem_id=arguments.reference.stem,
+        level=1,
+        family=arguments.reference.stem,
+        split=Split.HELD_OUT,
+        source=reference,
+    )
+    candidate = Candidate(problem_id=problem.problem_id, source=source, origin="user")
+    with Judge(params.judge) as judge:
+        verdict = judge.judge(problem, candidate, seed=params.seed)
+    if arguments.json:
+        speedup = verdict.timing.speedup if verdict.timing else None
+        extra = {
+            "id": str(arguments.candidate),
+            "speedup": speedup.median if speedup else None,
+            "speedup_low": speedup.low if speedup else None,
+            "speedup_high": speedup.high if speedup else None,
+        }
+        _write(json.dumps(extra | verdict.to_json(), indent=1))
+        return
+    _write(f"{verdict.status}" + (f": {verdict.detail}" if verdict.detail else ""))
+    if verdict.timing:
+        spread = verdict.timing.speedup
+        _write(
+            f"speedup {spread.median:.2f}x ({spread.low:.2f} to {spread.high:.2f}) against {verdict.timing.baseline}"
+        )
+    for check in verdict.checks:
+        _write(f"  {'passed' if check.passed else 'FAILED'}  {check.name}  {check.evidence}")
+
+
+def _sql(arguments: argparse.Namespace) -> None:
+    import polars
+
+    from tasks.history.store import History
+
+    root = _enter_project()
+    frame = History(root / "data" / "history.duckdb").query(arguments.query)
+    with polars.Config(tbl_rows=100, tbl_cols=-1, fmt_str_lengths=80, tbl_hide_column_data_types=True):
+        _write(str(frame))
+
+
+def _report(arguments: argparse.Namespace) -> None:
+    root = _enter_project()
+    page, table = root / "data/evaluate/report.html", root / "data/evaluate/report.md"
+    if not page.exists():
+        raise MachineError(f"there is no {page} yet; `make repro` or `cuda-l1 repro` makes it")
+    if table.exists():
+        _write(table.read_text())
+    _write(str(page))
+
+
+def _enter_project() -> Path:
+    """Make the project's folder the current one, from wherever below it the user stands."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        if (folder / "dvc.yaml").exists() and (folder / "params.yaml").exists():
+            os.chdir(folder)
+            return folder
+    raise MachineError(f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CudaL1Error(f"{path} cannot be read: {error}") from error
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _complain(error: Exception, status: int) -> int:
+    sys.stderr.write(f"{type(error).__name__}: {error}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

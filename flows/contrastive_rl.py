@@ -1,0 +1,111 @@
+"""Stage contrastive_rl: GRPO on prompts that show earlier kernels with their measured speed.
+
+DVC runs this as ``python -m flows.contrastive_rl``; so can you.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from flows.engine import DATA, Stage, progress, run_stage
+from flows.journal import Journal
+from flows.judging import court
+from flows.records import read_candidates, read_verdicts
+from tasks.history.exemplars import ExemplarPool
+from tasks.history.records import Sample
+from tasks.judge.verdict import Verdict
+from tasks.problems.catalogue import load_problems
+from tasks.problems.problem import Split
+from tasks.variants.candidate import Candidate
+
+if TYPE_CHECKING:
+    from tasks.training.rollouts import Rollout
+
+WATCHED = ("reward", "correct", "speedup")
+
+
+def contrastive_rl(stage: Stage) -> None:
+    """Write the policy, every rollout's candidate and verdict, and a curve with one row a step."""
+    from tasks.training.checkpoints import checkpointed_steps
+    from tasks.training.grpo import train_grpo
+    from tasks.training.policy import load_policy, save_policy
+
+    params = stage.params
+    problems = load_problems(params.problems)
+    train = [problem for problem in problems.values() if problem.split is Split.TRAIN]
+    taught_to_pool = {problem.problem_id for problem in train}
+    earlier = [c for s in ("generate_variants", "self_supervised") for c in read_candidates(s)]
+    known = read_verdicts("filter_variants", "self_supervised")
+    # Texts are journalled before they are judged, so that no verdict is ever without its text.
+    texts, steps = Journal(stage.folder / "candidates.jsonl"), Journal(stage.folder / "rollouts.jsonl")
+    candidates = {row["candidate_id"]: Candidate.from_json(row) for row in texts.rows}
+    checkpoints = stage.folder / "checkpoints"
+    # Steps after the newest checkpoint are drawn again: what they found must not be in the pool before that.
+    done = checkpointed_steps(checkpoints)
+    kept = [candidates[row["candidate_id"]] for row in steps.rows if row["step"] <= done]
+    with (
+        stage.tracked() as tracker,
+        court(stage, problems, known=known) as judges,
+        progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
+    ):
+        judges.recover(candidates.values())
+        pool = ExemplarPool.from_verdicts(
+            (candidate for candidate in [*earlier, *kept] if candidate.problem_id in taught_to_pool),
+            [*known, *judges.own.values()],
+        )
+
+        def judge(rollouts: Sequence[Candidate]) -> Sequence[Verdict]:
+            new = {c.candidate_id: c for c in rollouts if c.candidate_id not in candidates}
+            texts.append(candidate.to_json() for candidate in new.values())
+            candidates.update(new)
+            return judges.judge(rollouts)
+
+        def on_rollouts(step: int, rollouts: Sequence["Rollout"]) -> None:
+            steps.append({"step": step, "candidate_id": rollout.candidate.candidate_id} for rollout in rollouts)
+            judges.record_samples(_as_samples(rollouts, step, params.contrastive_rl.temperature))
+
+        def on_step(step: int, values: dict[str, float]) -> None:
+            bar.update(step - bar.n)
+            bar.set_postfix({name: f"{values[name]:.2f}" for name in WATCHED if name in values})
+            tracker.log_metrics(values, step=step)
+
+        policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
+        curve = train_grpo(
+            policy,
+            train,
+            pool,
+            judge,
+            params.contrastive_rl,
+            checkpoints=checkpoints,
+            seed=params.seed,
+            on_step=on_step,
+            on_rollouts=on_rollouts,
+        )
+        verdicts = judges.judge(list(candidates.values()))
+    texts.close()
+    steps.close()
+    save_policy(policy, stage.outputs / "policy")
+    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates.values()))
+    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
+    stage.write_csv("curve.csv", curve)
+    stage.write_json("metrics.json", {name: round(value, 4) for name, value in curve[-1].items()})
+
+
+def _as_samples(rollouts: Sequence["Rollout"], step: int, temperature: float) -> list[Sample]:
+    return [
+        Sample(
+            problem_id=rollout.candidate.problem_id,
+            candidate_id=rollout.candidate.candidate_id,
+            prompt=rollout.completion.prompt,
+            exemplar_ids=rollout.completion.exemplar_ids,
+            completion=rollout.completion.text,
+            policy="contrastive_rl",
+            temperature=temperature,
+            step=step,
+            number=number,
+        )
+        for number, rollout in enumerate(rollouts)
+    ]
+
+
+if __name__ == "__main__":
+    run_stage("contrastive_rl", contrastive_rl)

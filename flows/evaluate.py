@@ -1,0 +1,189 @@
+"""Stage evaluate: all three policies, greedy and sampled, train and held out, against the baselines; and the report.
+
+DVC runs this as ``python -m flows.evaluate``; so can you.
+"""
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.console import Console
+
+from flows.engine import DATA, Stage, run_stage
+from flows.judging import Court, court
+from flows.records import read_candidates, read_taught, read_verdicts
+from flows.sampling import Draw, as_samples, build_requests, draw
+from tasks.judge.baselines import baseline_candidate
+from tasks.judge.timing import PROTOCOL
+from tasks.judge.verdict import Verdict
+from tasks.problems.catalogue import load_problems
+from tasks.problems.problem import Problem
+from tasks.report.kernel_tables import kernel_table
+from tasks.report.metrics import flat_metrics, summary_rows
+from tasks.report.page import ReportData, render_report
+from tasks.report.summary import BestKernel, Mode, PolicySample, best_kernels, gains, summarise
+from tasks.report.tables import stage_table, to_rich
+
+POLICIES = ("sft", "self_supervised", "contrastive_rl")
+JUDGED_BEFORE = ("filter_variants", "self_supervised", "contrastive_rl")
+
+Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
+
+
+def evaluate(stage: Stage) -> None:
+    """Write the samples, their verdicts, metrics and the report; print the table and where the report is."""
+    params = stage.params
+    problems = load_problems(params.problems)
+    earlier = read_verdicts(*JUDGED_BEFORE)
+    with stage.tracked() as tracker:
+        drawn = {(policy, mode): draws for policy in POLICIES for mode, draws in _draw(stage, policy, problems).items()}
+        with court(stage, problems, known=earlier) as judges:
+            samples = _judge_samples(drawn, problems, judges)
+            baselines = _time_baselines(stage, problems, judges)
+            judged = [*earlier, *judges.own.values()]
+        kernels = _time_contenders(stage, problems, drawn, judged)
+        data = _report_data(stage, problems, samples, kernels, baselines)
+        metrics = flat_metrics(data.summary, kernels)
+        tracker.log_metrics(_dotted(metrics))
+        stage.write_rows("samples.jsonl", map(asdict, samples))
+        stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in judges.own.values()))
+        stage.write_csv("stages.csv", summary_rows(data.summary))
+        stage.write_json("metrics.json", metrics)
+        page = stage.outputs / "report.html"
+        page.write_text(render_report(data))
+        tracker.log_artifact(page)
+    _show(data)
+
+
+def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode, list[Draw]]:
+    """Completions of one policy for every problem, by mode. Every policy answers the same prompts."""
+    from tasks.training.policy import load_policy
+
+    params = stage.params.evaluate
+    policy = load_policy(DATA / name / "policy", stage.params.policy)
+    taught = read_taught()
+    draws: dict[Mode, list[Draw]] = {}
+    for mode in get_args(Mode):
+        requests = build_requests(
+            policy,
+            problems.values(),
+            taught,
+            stage.params.contrastive_rl,
+            each=1 if mode == "greedy" else params.samples_per_problem,
+            exemplar_share=params.exemplar_share,
+            seed=stage.params.seed,
+        )
+        temperature = None if mode == "greedy" else params.temperature
+        draws[mode] = draw(stage, policy, requests, name=f"{name}-{mode}", origin=name, temperature=temperature)
+    return draws
+
+
+def _judge_samples(drawn: Drawn, problems: Mapping[str, Problem], judges: Court) -> list[PolicySample]:
+    candidates = [drawing.candidate for draws in drawn.values() for drawing in draws]
+    judges.recover(candidates)
+    judges.judge(candidates, desc="judging samples")
+    samples = []
+    for step, ((policy, mode), draws) in enumerate(drawn.items(), start=1):
+        verdicts = judges.judge([drawing.candidate for drawing in draws])
+        judges.record_samples(as_samples(draws, policy=policy, step=step))
+        samples += [
+            PolicySample.judged(policy, mode, problems[verdict.problem_id], drawing.candidate, verdict)
+            for drawing, verdict in zip(draws, verdicts, strict=True)
+        ]
+    return samples
+
+
+def _time_baselines(stage: Stage, problems: Mapping[str, Problem], judges: Court) -> dict[str, dict[str, float]]:
+    """Each baseline other than eager as a speedup over eager, for the problems on which it works."""
+    speedups: dict[str, dict[str, float]] = {}
+    for name in stage.params.evaluate.baselines:
+        if name == "eager":
+            continue
+        candidates = [baseline_candidate(problem, name) for problem in problems.values()]
+        verdicts = judges.judge(candidates, desc=f"timing baseline {name}")
+        speedups[name] = {v.problem_id: v.speedup for v in verdicts if v.speedup is not None}
+    return speedups
+
+
+def _time_contenders(
+    stage: Stage, problems: Mapping[str, Problem], drawn: Drawn, judged: Iterable[Verdict]
+) -> list[BestKernel]:
+    """The best kernel of every problem by a fresh timing of its few fastest, one at a time.
+
+    The fastest of many noisy timings is a lucky one; only a second look at it tells what it is worth.
+    """
+    stages = ("generate_variants", "self_supervised", "contrastive_rl")
+    known = [candidate for name in stages for candidate in read_candidates(name)]
+    known += [drawing.candidate for draws in drawn.values() for drawing in draws]
+    texts = {candidate.candidate_id: candidate for candidate in reversed(known)}
+    fastest: dict[str, dict[str, float]] = defaultdict(dict)
+    for verdict in judged:
+        if verdict.speedup is not None and verdict.candidate_id in texts:
+            fastest[verdict.problem_id][verdict.candidate_id] = verdict.speedup
+    contenders = [
+        texts[candidate_id]
+        for speedups in fastest.values()
+        for candidate_id in sorted(speedups, key=lambda name: -speedups[name])[
+            : stage.params.evaluate.contenders_per_problem
+        ]
+    ]
+    with court(stage, problems, journal="contenders.jsonl", workers=1) as judges:
+        judges.recover(contenders)
+        verdicts = judges.judge(contenders, desc="timing the best again")
+    return best_kernels(problems.values(), contenders, verdicts)
+
+
+def _report_data(
+    stage: Stage,
+    problems: Mapping[str, Problem],
+    samples: Sequence[PolicySample],
+    kernels: Sequence[BestKernel],
+    baselines: Mapping[str, Mapping[str, float]],
+) -> ReportData:
+    params = stage.params
+    resamples = params.evaluate.bootstrap
+    timed = next((kernel.verdict for kernel in kernels if kernel.verdict), None)
+    return ReportData(
+        problems=list(problems.values()),
+        samples=samples,
+        summary=summarise(samples, baselines=baselines, resamples=resamples, seed=params.seed),
+        gains=gains(samples, resamples=resamples, seed=params.seed),
+        kernels=kernels,
+        curves={name: _read_curve(DATA / name / "curve.csv") for name in POLICIES},
+        baselines=baselines,
+        status_counts={
+            name: dict(Counter(verdict.status.value for verdict in read_verdicts(name))) for name in JUDGED_BEFORE
+        },
+        params=stage.sections,
+        environment=timed.environment if timed else {},
+        device=timed.device if timed else params.judge.device,
+        protocol=PROTOCOL,
+    )
+
+
+def _read_curve(path: Path) -> list[dict[str, float]]:
+    with path.open(newline="") as file:
+        return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
+
+
+def _dotted(tree: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """Nested metrics as MLflow names them, such as sft/train/sampled/correct."""
+    flat: dict[str, float] = {}
+    for name, value in tree.items():
+        flat |= _dotted(value, f"{prefix}{name}/") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _show(data: ReportData) -> None:
+    console = Console(stderr=True)
+    quoted = {"device": data.device, "protocol": data.protocol}
+    console.print(to_rich(kernel_table(data.kernels, **quoted)))
+    console.print(to_rich(stage_table(data.summary, **quoted)))
+    console.print(f"report: {DATA / 'evaluate' / 'report.html'}")
+
+
+if __name__ == "__main__":
+    run_stage("evaluate", evaluate)

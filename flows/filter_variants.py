@@ -1,0 +1,65 @@
+"""Stage filter_variants: run every generated candidate, keep every verdict, and choose what will be taught.
+
+DVC runs this as ``python -m flows.filter_variants``; so can you.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from flows.engine import DATA, Stage, run_stage
+from flows.journal import read_rows
+from flows.judging import court
+from tasks.judge.verdict import Status, Verdict
+from tasks.params import FilterVariantsParams
+from tasks.problems.catalogue import load_problems
+from tasks.problems.problem import Problem, Split
+from tasks.variants.candidate import Candidate
+
+
+def filter_variants(stage: Stage) -> None:
+    """Write verdicts.jsonl (all of them) and taught.jsonl (the candidates that sft learns from)."""
+    problems = load_problems(stage.params.problems)
+    candidates = [Candidate.from_json(row) for row in read_rows(DATA / "generate_variants" / "candidates.jsonl")]
+    with stage.tracked() as tracker, court(stage, problems) as judges:
+        judges.recover(candidates)
+        verdicts = judges.judge(candidates, desc="judging")
+        taught = choose_taught(candidates, verdicts, problems, stage.params.filter_variants)
+        statuses = Counter(verdict.status for verdict in verdicts)
+        metrics: dict[str, float] = {
+            "candidates": len(candidates),
+            "correct": statuses[Status.CORRECT],
+            "share_correct": round(statuses[Status.CORRECT] / max(len(candidates), 1), 4),
+            "taught": len(taught),
+            **{f"status_{status}": count for status, count in sorted(statuses.items())},
+        }
+        tracker.log_metrics(metrics)
+    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
+    stage.write_rows("taught.jsonl", (candidate.to_json() | {"speedup": speedup} for candidate, speedup in taught))
+    stage.write_json("metrics.json", metrics)
+
+
+def choose_taught(
+    candidates: Sequence[Candidate],
+    verdicts: Sequence[Verdict],
+    problems: Mapping[str, Problem],
+    params: FilterVariantsParams,
+) -> list[tuple[Candidate, float]]:
+    """The fastest correct candidates of each train problem, with their speedups, fastest first within a problem."""
+    correct = [
+        (candidate, verdict.speedup)
+        for candidate, verdict in zip(candidates, verdicts, strict=True)
+        if verdict.speedup is not None
+        and verdict.speedup >= params.min_speedup
+        and problems[candidate.problem_id].split is Split.TRAIN
+    ]
+    correct.sort(key=lambda pair: (pair[0].problem_id, -pair[1]))
+    return [
+        pair
+        for _, group in groupby(correct, key=lambda pair: pair[0].problem_id)
+        for pair in list(group)[: params.max_per_problem]
+    ]
+
+
+if __name__ == "__main__":
+    run_stage("filter_variants", filter_variants)

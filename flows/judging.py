@@ -1,0 +1,165 @@
+"""Judging many candidates for a stage: side by side, each text once, journalled, and kept in the history."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import replace
+
+from flows.engine import HISTORY, Stage, progress, say
+from flows.journal import Journal
+from tasks.errors import CudaL1Error, RetryableError
+from tasks.history.records import Run, Sample
+from tasks.history.store import History
+from tasks.judge.judge import Judge
+from tasks.judge.verdict import Verdict
+from tasks.problems.problem import Problem
+from tasks.variants.candidate import Candidate
+
+TRIES = 3
+RETRY_DELAY_S = 2.0
+HISTORY_BATCH = 64
+
+
+class Court:
+    """Judges for one run of a stage. A text that already has a verdict is not judged again.
+
+    Every verdict is in the journal before it is returned, so that a killed stage judges nothing twice; the history gets
+    them in batches, and again from the journal when a killed stage resumes, which adds nothing that is there already.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        judge: Judge,
+        problems: Mapping[str, Problem],
+        *,
+        known: Iterable[Verdict],
+        journal: str,
+        workers: int,
+    ) -> None:
+        self._stage = stage
+        self._judge = judge
+        self._problems = problems
+        self._workers = workers
+        self._journal = Journal(stage.folder / journal)
+        self._record = Recorder(stage, problems)
+        own = [Verdict.from_json(row) for row in self._journal.rows]
+        self._known = {verdict.candidate_id: verdict for verdict in [*known, *own]}
+        self.own: dict[str, Verdict] = {verdict.candidate_id: verdict for verdict in own}
+        """Verdicts of this run, in the order they were reached."""
+
+    def judge(self, candidates: Sequence[Candidate], *, desc: str | None = None) -> list[Verdict]:
+        """A verdict for each candidate, in their order; with a progress bar when there is a description."""
+        todo = {c.candidate_id: c for c in candidates if c.candidate_id not in self._known}
+        bar = progress(desc, total=len(todo), unit="candidate") if desc and todo else None
+        fresh: list[Verdict] = []
+        # The history is told of the candidates first: a verdict must never stand there without its text.
+        self._record.candidates(candidates)
+        with ThreadPoolExecutor(max_workers=self._workers) as pool:
+            futures = [pool.submit(self._judge_patiently, candidate) for candidate in todo.values()]
+            try:
+                for future in as_completed(futures):
+                    verdict = future.result()
+                    self._journal.append([verdict.to_json()])
+                    self._known[verdict.candidate_id] = self.own[verdict.candidate_id] = verdict
+                    fresh.append(verdict)
+                    if len(fresh) >= HISTORY_BATCH:
+                        self._record.verdicts(fresh)
+                        fresh = []
+                    if bar is not None:
+                        bar.update()
+            finally:
+                for future in futures:
+                    future.cancel()
+                self._record.verdicts(fresh)
+        if bar is not None:
+            bar.close()
+        return [self._known[candidate.candidate_id] for candidate in candidates]
+
+    def recover(self, candidates: Iterable[Candidate]) -> None:
+        """Give the history what a killed run had journalled but not stored."""
+        ids = set(self.own)
+        self._record.candidates([c for c in candidates if c.candidate_id in ids])
+        self._record.verdicts(list(self.own.values()))
+
+    def record_samples(self, samples: Sequence[Sample]) -> None:
+        """Keep what a policy wrote, and the prompts it answered, in the history."""
+        self._record.samples(samples)
+
+    def close(self) -> None:
+        self._journal.close()
+
+    def _judge_patiently(self, candidate: Candidate) -> Verdict:
+        for attempt in range(TRIES):
+            try:
+                return self._judge.judge(self._problems[candidate.problem_id], candidate, seed=self._stage.params.seed)
+            except RetryableError as error:
+                if attempt == TRIES - 1:
+                    raise
+                say(f"judging {candidate.candidate_id} failed, trying again: {error}")
+                time.sleep(RETRY_DELAY_S)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+
+class Recorder:
+    """Appends to the history for one run of a stage. A history that cannot be written never stops the stage.
+
+    The stage's own outputs hold the same rows, so the history can be rebuilt from them.
+    """
+
+    def __init__(self, stage: Stage, problems: Mapping[str, Problem]) -> None:
+        self._history = History(HISTORY)
+        self._run = Run(
+            run_id=stage.run_id,
+            stage=stage.name,
+            seed=stage.params.seed,
+            params=stage.sections,
+            started_at=stage.started_at,
+        )
+        self._problems: Sequence[Problem] = list(problems.values())  # until the first append has told of them
+        self._unwritable = False
+
+    def candidates(self, candidates: Sequence[Candidate]) -> None:
+        self._append(candidates=candidates)
+
+    def verdicts(self, verdicts: Sequence[Verdict]) -> None:
+        self._append(verdicts=verdicts)
+
+    def samples(self, samples: Sequence[Sample]) -> None:
+        self._append(samples=samples)
+
+    def _append(self, **rows: Sequence[object]) -> None:
+        if self._unwritable or not any(rows.values()):
+            return
+        try:
+            self._history.append(self._run, problems=self._problems, **rows)  # type: ignore[arg-type]
+            self._problems = ()
+        except CudaL1Error as error:
+            self._unwritable = True
+            say(f"warning: the history is not being written: {error}")
+
+
+@contextmanager
+def court(
+    stage: Stage,
+    problems: Mapping[str, Problem],
+    *,
+    known: Iterable[Verdict] = (),
+    journal: str = "verdicts.jsonl",
+    workers: int | None = None,
+) -> Iterator[Court]:
+    """A court with a judge of its own, closed at the end whatever happens.
+
+    Args:
+        known: verdicts of earlier stages; their texts are not judged again.
+        journal: file in the stage's working folder; a court that judges known texts afresh needs one of its own.
+        workers: candidates judged side by side, where it is not judge.workers: 1 for timings nobody disturbs.
+    """
+    params = stage.params.judge if workers is None else replace(stage.params.judge, workers=workers)  # type: ignore[type-var]
+    with Judge(params) as judge:
+        seat = Court(stage, judge, problems, known=known, journal=journal, workers=params.workers)
+        try:
+            yield seat
+        finally:
+            seat.close()

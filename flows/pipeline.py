@@ -1,0 +1,77 @@
+"""The chain of stages as one Prefect flow.
+
+Prefect decides when a stage runs and shows it; DVC decides whether it needs to run at all and versions what it wrote.
+dvc.yaml is the single place where dependencies are declared.
+
+    python -m flows.pipeline                          # everything that is out of date
+    python -m flows.pipeline --until self_supervised
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+# Before prefect is imported: its telemetry only adds errors where there is no network.
+os.environ.setdefault("DO_NOT_TRACK", "1")
+os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import get_run_logger
+from prefect.states import Completed, State
+
+from flows.stages import STAGES
+
+
+SKIPPED = ("didn't change, skipping", "is cached - skipping run")
+"""What DVC prints when a stage is up to date, or its outputs only have to be fetched from the cache."""
+
+
+class StageFailedError(RuntimeError):
+    """A stage ended with an error; its own output, in the task's log, says why."""
+
+
+@task(task_run_name="{stage}", cache_policy=NO_CACHE, persist_result=False)
+def reproduce(stage: str) -> State | None:
+    """Bring one DVC stage up to date; the run's state is Cached when it was already.
+
+    Raises:
+        StageFailedError: if the stage failed.
+    """
+    logger = get_run_logger()
+    skipped = False
+    command = [sys.executable, "-m", "dvc", "repro", "--single-item", stage]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            # A progress bar redraws itself within one line: only its last state is worth a log entry.
+            text = line.rstrip().rpartition("\r")[2]
+            if text:
+                logger.info(text)
+            skipped = skipped or any(words in line for words in SKIPPED)
+    if process.returncode:
+        raise StageFailedError(f"{stage} failed with status {process.returncode}; the log above says why")
+    return Completed(name="Cached", message="nothing it depends on has changed") if skipped else None
+
+
+@flow(name="cuda_l1")
+def pipeline(until: str = STAGES[-1]) -> None:
+    """Bring every stage up to date, in order, up to and including one of them."""
+    logger = get_run_logger()
+    for number, stage in enumerate(STAGES, start=1):
+        logger.info("stage %d of %d: %s", number, len(STAGES), stage)
+        reproduce(stage)
+        if stage == until:
+            return
+
+
+def main() -> None:
+    """Parse the command line and run the flow."""
+    parser = argparse.ArgumentParser(description="Run the chain of stages as one Prefect flow.")
+    parser.add_argument("--until", choices=STAGES, default=STAGES[-1], help="last stage to run")
+    pipeline(until=parser.parse_args().until)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Stage sft: fine-tune a policy on the variants that passed.
+
+DVC runs this as ``python -m flows.sft``; so can you.
+"""
+
+from flows.engine import Stage, progress, run_stage
+from flows.records import read_taught
+from tasks.problems.catalogue import load_problems
+from tasks.problems.problem import Problem, Split
+from tasks.variants.prompts import Exemplar
+
+
+def sft(stage: Stage) -> None:
+    """Write the policy, and its loss by step as curve.csv."""
+    # Heavy libraries are imported by the stages that train, not by whoever imports this module.
+    from tasks.training.examples import sft_examples
+    from tasks.training.policy import load_policy, new_policy, save_policy
+    from tasks.training.sft import train_sft
+
+    params = stage.params
+    problems = [p for p in load_problems(params.problems).values() if p.split is Split.TRAIN]
+    taught = read_taught()
+    with stage.tracked() as tracker:
+        if params.policy.model is not None:
+            policy = load_policy(params.policy.model, params.policy)
+        else:
+            policy = new_policy(corpus(problems, taught), params.policy, seed=params.seed)
+        examples = sft_examples(
+            problems,
+            taught,
+            params=params.policy,
+            count=params.sft.steps * params.sft.batch_size,
+            exemplar_share=params.sft.exemplar_share,
+            renamed_share=params.sft.renamed_share,
+            seed=params.seed,
+        )
+        with progress("fine-tuning", total=params.sft.steps, unit="step") as bar:
+
+            def on_step(step: int, values: dict[str, float]) -> None:
+                bar.update(step - bar.n)
+                tracker.log_metrics(values, step=step)
+
+            curve = train_sft(
+                policy,
+                examples,
+                steps=params.sft.steps,
+                batch_size=params.sft.batch_size,
+                learning_rate=params.sft.learning_rate,
+                checkpoints=stage.folder / "checkpoints",
+                seed=params.seed,
+                on_step=on_step,
+            )
+    save_policy(policy, stage.outputs / "policy")
+    stage.write_csv("curve.csv", curve)
+    stage.write_json("metrics.json", {"examples": len(examples), "final_loss": round(curve[-1]["loss"], 4)})
+
+
+def corpus(problems: list[Problem], taught: dict[str, list[Exemplar]]) -> list[str]:
+    """The texts a tokenizer from scratch is made for: train problems and their taught candidates, nothing held out."""
+    return [problem.source for problem in problems] + [
+        exemplar.source for exemplars in taught.values() for exemplar in exemplars
+    ]
+
+
+if __name__ == "__main__":
+    run_stage("sft", sft)

@@ -1,0 +1,1 @@
+"""What the pipeline does: plain Python that never imports an orchestrator."""

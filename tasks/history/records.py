@@ -1,0 +1,61 @@
+"""What is written to the history besides candidates and verdicts: runs of stages and the samples policies wrote."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tasks.judge.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One execution of a stage, resumed or not."""
+
+    run_id: str
+    """Chosen by the caller from what makes two runs the same: stage, params, inputs. A resumed stage keeps its id."""
+    stage: str
+    seed: int
+    params: Mapping[str, Any]
+    """The sections of params.yaml the stage reads, as json.dumps takes them."""
+    started_at: float
+    """Unix time in seconds. A resumed run keeps the time it was first recorded with."""
+    git_commit: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Software the stage ran with, such as {"torch": "2.13.0"}."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """One completion a policy wrote, and the prompt that asked for it."""
+
+    problem_id: str
+    candidate_id: str
+    """The candidate that was read out of the completion."""
+    prompt: str
+    exemplar_ids: tuple[str, ...] = ()
+    """Candidates the prompt shows, in the order shown."""
+    completion: str
+    policy: str
+    """The policy's name, such as "sft"."""
+    temperature: float
+    """0 for greedy decoding."""
+    step: int
+    """Training step, iteration or pass within the run."""
+    number: int
+    """Place within the step. Run, step and number name a sample: one recorded twice is recorded once."""
+
+    @property
+    def prompt_id(self) -> str:
+        """Content hash of the prompt and what it is about."""
+        return _content_hash([self.problem_id, self.prompt, self.exemplar_ids])
+
+
+def verdict_id(verdict: Verdict) -> str:
+    """Content hash of everything the verdict says: one read back from a stage's file is the same verdict."""
+    return _content_hash(verdict.to_json())
+
+
+def _content_hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

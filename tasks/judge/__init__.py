@@ -1,0 +1,1 @@
+"""The only code that runs candidates, and what it says about them."""

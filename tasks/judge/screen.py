@@ -1,0 +1,71 @@
+"""What can be said of a candidate without running it: a cheap pre-filter that never looks for forbidden words.
+
+Text says nothing reliable about what a program does, so the screen refuses only what could not run as a candidate.
+"""
+
+import ast
+import warnings
+from dataclasses import dataclass
+
+from tasks.judge.verdict import Status
+
+CLASS_NAME = "ModelNew"
+MAX_SOURCE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screened:
+    """The screen's finding."""
+
+    status: Status | None
+    """REJECTED or COMPILE_ERROR, or None when the candidate may run."""
+    detail: str = ""
+    mentions_compile: bool = False
+    """Whether loading the graph compiler ahead of time pays; decides nothing else."""
+
+
+def screen(source: str) -> Screened:
+    """Whether the text could be a candidate at all."""
+    try:
+        num_bytes = len(source.encode())
+    except UnicodeEncodeError as error:
+        return Screened(status=Status.COMPILE_ERROR, detail=f"the source is not text: {error}")
+    if num_bytes > MAX_SOURCE_BYTES:
+        return Screened(status=Status.REJECTED, detail=f"the source has {num_bytes} bytes, {MAX_SOURCE_BYTES} at most")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return Screened(status=Status.COMPILE_ERROR, detail=f"the source does not parse: {error or type(error).__name__}")
+    if not _binds(tree, CLASS_NAME):
+        return Screened(status=Status.REJECTED, detail=f"nothing defines {CLASS_NAME}")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == CLASS_NAME and _lacks_forward(node, tree):
+            return Screened(status=Status.REJECTED, detail=f"{CLASS_NAME} has no forward")
+    return Screened(status=None, mentions_compile="torch.compile" in source or "_dynamo" in source)
+
+
+def _binds(tree: ast.AST, name: str) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return True
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, ast.alias) and (node.asname or node.name) == name:
+            return True
+        if isinstance(node, ast.Constant) and node.value == name:  # setattr or globals()[...]
+            return True
+    return False
+
+
+def _lacks_forward(node: ast.ClassDef, tree: ast.AST) -> bool:
+    """True only for a direct child of nn.Module in which, and after which, no forward appears."""
+    if [ast.unparse(base) for base in node.bases] not in (["nn.Module"], ["torch.nn.Module"], ["Module"]):
+        return False
+    return not any(
+        (isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner.name in ("forward", "__call__"))
+        or (isinstance(inner, ast.Name | ast.Attribute) and "forward" in ast.unparse(inner))
+        or (isinstance(inner, ast.Constant) and inner.value == "forward")
+        for inner in ast.walk(tree)
+    )

@@ -1,0 +1,141 @@
+"""The fork server: a clean process with torch loaded, of which every worker is a copy made in milliseconds.
+
+Started as a program of its own with a scrubbed environment, it never sees a candidate's text, a seed or a secret. Each
+worker gets a supervisor, which is the only parent it has and the only one left to end what the worker started.
+"""
+
+import contextlib
+import gc
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+import torch
+
+from tasks.judge import sandbox
+from tasks.judge.wire import FRAME_BYTES
+from tasks.judge.worker import Worker
+
+
+def main() -> None:
+    """Serve until the referee hangs up, which its death does too."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    sandbox.die_with_parent(0)
+    walls = sandbox.leave_shared_spaces()
+    _warm_up()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps supervisors
+    facts = {"walls": walls, "torch": torch.__version__, "python": sys.version.split()[0], "threads": _num_threads()}
+    control.send(json.dumps(facts).encode())
+    while True:
+        frame, fds, _, _ = socket.recv_fds(control, FRAME_BYTES, 8)
+        if not frame:
+            os._exit(0)  # supervisors are told by the kernel
+        request = json.loads(frame)
+        if request["op"] == "spawn" and os.fork() == 0:
+            control.close()
+            _supervise(request, *fds)
+        if request["op"] == "warm_compiler":
+            _warm_compiler()
+        for fd in fds:
+            os.close(fd)
+
+
+def _warm_up() -> None:
+    """Load what torch loads on first use, so that no candidate's first call pays for it."""
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    torch.set_grad_enabled(False)
+    x = torch.randn(1, 8, 16, 16)
+    torch.nn.functional.layer_norm(torch.nn.Conv2d(8, 8, 3, padding=1)(x), (16,)).softmax(-1)
+    torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    (x @ x).double().exp().sum().item()
+    gc.collect()
+    gc.freeze()  # a copy's collections must not walk, and so copy, the pages of the original
+
+
+def _warm_compiler() -> None:
+    import torch._dynamo
+    import torch._inductor.compile_fx
+    from torch._inductor import cpu_vec_isa
+
+    with contextlib.suppress(Exception):  # without a compiler candidates find out for themselves
+        cpu_vec_isa.valid_vec_isa_list()
+    gc.collect()
+    gc.freeze()
+
+
+def _supervise(request: dict[str, Any], connection_fd: int, arena_fd: int, log_fd: int, life_fd: int) -> NoReturn:
+    """Start a worker, tell its process id, wait for its end and end whatever it leaves behind.
+
+    The life pipe closes with this process, which is how the referee knows that nothing is left.
+    """
+    sandbox.die_with_parent(signal.SIGTERM)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    sandbox.adopt_orphans()
+    limits = sandbox.Limits.from_json(request["limits"])
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, {limits.core})
+    walls = ["pid"] if sandbox.enter_pid_space() else []
+    worker = os.fork()
+    if worker == 0:
+        os.close(life_fd)
+        _work(request, limits, walls, connection_fd, arena_fd, log_fd)
+    for fd in (connection_fd, arena_fd, log_fd):
+        os.close(fd)
+    signal.signal(signal.SIGTERM, lambda *_: _end(worker))
+    os.write(life_fd, f"{worker}\n".encode())
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(worker, 0)
+    _sweep()
+    os._exit(0)
+
+
+def _work(
+    request: dict[str, Any], limits: sandbox.Limits, walls: list[str], connection_fd: int, arena_fd: int, log_fd: int
+) -> NoReturn:
+    sandbox.die_with_parent(signal.SIGKILL)
+    os.setsid()
+    arena = mmap.mmap(arena_fd, request["arena_bytes"])
+    os.close(arena_fd)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(log_fd, 1)
+    os.dup2(log_fd, 2)
+    os.dup2(connection_fd, 3)
+    os.closerange(4, 4_096)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # what is printed before a kill must not be lost
+    connection = socket.socket(fileno=3)
+    walls += sandbox.confine(limits)
+    connection.send(json.dumps({"id": 0, "walls": walls}).encode())
+    Worker(connection, arena).serve()
+    os._exit(0)
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _sweep() -> None:
+    """Kill and reap children until there are none; orphans of children that die become children too."""
+    while True:
+        with open(f"/proc/self/task/{os.getpid()}/children") as children:
+            for pid in children.read().split():
+                _end(int(pid))
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+
+
+def _num_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Reference programs, where they come from and which of them are held out."""

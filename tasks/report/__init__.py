@@ -1,0 +1,1 @@
+"""Statistics, tables, plots and the report page."""

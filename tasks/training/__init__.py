@@ -1,0 +1,1 @@
+"""The policy and the three ways it learns."""

@@ -1,0 +1,63 @@
+"""Checkpoints of a trainer: written every so often, told whole from half-written ones, and found again."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+INTERVAL_S = 30.0
+_MARKER = "whole"
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The whole checkpoint of the most steps, or None. A kill while one was written leaves it without its marker."""
+    whole = [path.parent for path in folder.glob(f"checkpoint-*/{_MARKER}")]
+    return max(whole, key=_steps, default=None)
+
+
+def checkpointed_steps(folder: Path) -> int:
+    """Steps that training would not repeat if it were started again; 0 without a whole checkpoint."""
+    newest = newest_checkpoint(folder)
+    return _steps(newest) if newest else 0
+
+
+class CheckpointCallback(TrainerCallback):
+    """Has the trainer write a checkpoint each interval and at the end, and keeps the newest whole one only."""
+
+    def __init__(self, folder: Path, *, interval_s: float = INTERVAL_S) -> None:
+        self._folder = folder
+        self._interval_s = interval_s
+        self._saved_at = time.monotonic()
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        due = time.monotonic() - self._saved_at >= self._interval_s
+        control.should_save = due or state.global_step >= state.max_steps
+        return control
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment.
+        (self._folder / f"checkpoint-{state.global_step}" / _MARKER).touch()
+        _remove_others(self._folder, f"checkpoint-{state.global_step}")
+        self._saved_at = time.monotonic()
+
+
+def remove_half_written(folder: Path) -> None:
+    """Clear what a killed run left, so that the trainer never meets it."""
+    newest = newest_checkpoint(folder)
+    _remove_others(folder, newest.name if newest else "")
+
+
+def _remove_others(folder: Path, kept: str) -> None:
+    for path in folder.glob("checkpoint-*"):
+        if path.name != kept:
+            # A checkpoint half removed must not pass for a whole one.
+            (path / _MARKER).unlink(missing_ok=True)
+            shutil.rmtree(path)
+
+
+def _steps(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])

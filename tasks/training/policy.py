@@ -1,0 +1,158 @@
+"""A policy: a causal language model, its tokenizer and how it is asked. Made from scratch, loaded and saved here."""
+
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import set_seed as set_every_seed
+from transformers.utils import logging as transformers_logging
+
+from tasks.errors import PolicyError
+from tasks.params import PolicyParams
+from tasks.training.tokenizer import new_tokenizer
+from tasks.variants.prompts import Exemplar, PromptStyle, build_prompt
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """What is trained. The model is changed in place by training; the rest is fixed."""
+
+    model: PreTrainedModel
+    tokenizer: Any
+    style: PromptStyle
+    context_tokens: int
+    """Longest prompt and completion together."""
+    completion_tokens: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Longest prompt that leaves room for a whole completion."""
+        return self.context_tokens - self.completion_tokens
+
+    @property
+    def end_ids(self) -> list[int]:
+        """Tokens that end a completion. Chat models have several."""
+        declared = self.model.generation_config.eos_token_id
+        ids = declared if isinstance(declared, list) else [declared]
+        return sorted({self.tokenizer.eos_token_id, *(token for token in ids if token is not None)})
+
+
+def new_policy(corpus: Sequence[str], params: PolicyParams, *, seed: int) -> Policy:
+    """A small model with random weights and a tokenizer learnt from the corpus.
+
+    Like load_policy it sets the number of threads torch computes with, and silences transformers.
+    """
+    tokenizer = new_tokenizer(corpus, vocab_size=params.vocab_size)
+    set_every_seed(seed)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=params.hidden_size,
+        intermediate_size=math.ceil(params.hidden_size * 8 / 3 / 64) * 64,
+        num_hidden_layers=params.layers,
+        num_attention_heads=params.heads,
+        num_key_value_heads=params.heads,
+        max_position_embeddings=params.context_tokens,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        tie_word_embeddings=True,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+    )
+    return _policy(Qwen2ForCausalLM(config), tokenizer, params)
+
+
+def load_policy(source: Path | str, params: PolicyParams) -> Policy:
+    """A policy saved here, or any pretrained causal language model of transformers, by path or by name.
+
+    Only weights in safetensors are read, and no code that comes with a model is run.
+
+    Raises:
+        PolicyError: if the path does not exist or the model cannot be loaded.
+    """
+    folder = Path(source)
+    is_path = isinstance(source, Path) or _looks_like_path(source)
+    if is_path and not (folder / "config.json").is_file():
+        raise PolicyError(
+            f"no model at {folder}: a folder with config.json, safetensors and a tokenizer is needed there. "
+            f"Correct policy.model in params.yaml, or set it to null to make a small model from scratch"
+        )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(source), padding_side="left", trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source), dtype="auto", use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise PolicyError(
+            f"the model {str(source)!r} cannot be loaded: {reason}. If it is a name, the model hub must be reachable "
+            f"once; if it is a path, the folder must hold safetensors and a tokenizer"
+        ) from error
+    return _policy(model, tokenizer, params)
+
+
+def save_policy(policy: Policy, folder: Path) -> None:
+    """Write the model and its tokenizer; the folder appears whole or not at all, replacing an older one."""
+    partial = folder.with_name(f".{folder.name}.{uuid4().hex}.partial")
+    try:
+        policy.model.save_pretrained(partial, safe_serialization=True)
+        policy.tokenizer.save_pretrained(partial)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def encode_prompt(policy: Policy, prompt: str) -> list[int]:
+    """Tokens a completion is asked for with; "instruct" goes through the chat template where the tokenizer has one."""
+    tokenizer = policy.tokenizer
+    if policy.style == "instruct" and tokenizer.chat_template:
+        turns = [{"role": "user", "content": prompt}]
+        return list(tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=True, return_dict=False))
+    return list(tokenizer(prompt).input_ids)
+
+
+def fitting_prompt(policy: Policy, reference: str, exemplars: Sequence[Exemplar]) -> tuple[str, Sequence[Exemplar]]:
+    """The prompt with as many of the exemplars, the last ones, as leave room for a whole completion, and those.
+
+    Raises:
+        PolicyError: if not even the bare reference leaves that room.
+    """
+    for dropped in range(len(exemplars) + 1):
+        prompt = build_prompt(reference, exemplars[dropped:], style=policy.style)
+        length = len(encode_prompt(policy, prompt))
+        if length <= policy.prompt_tokens:
+            return prompt, exemplars[dropped:]
+    raise PolicyError(
+        f"a reference takes {length} tokens, but policy.context_tokens - policy.completion_tokens leaves only "
+        f"{policy.prompt_tokens}; raise policy.context_tokens in params.yaml or leave the problem out"
+    )
+
+
+def _looks_like_path(source: str) -> bool:
+    # A hub name is "name" or "owner/name"; anything else, and anything that exists, is meant as a path.
+    return source.startswith((".", "/", "~")) or source.count("/") > 1 or Path(source).exists()
+
+
+def _policy(model: PreTrainedModel, tokenizer: Any, params: PolicyParams) -> Policy:
+    torch.set_num_threads(params.threads)
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model.config.pad_token_id = tokenizer.pad_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return Policy(
+        model=model,
+        tokenizer=tokenizer,
+        style=params.prompt_style,
+        context_tokens=params.context_tokens,
+        completion_tokens=params.completion_tokens,
+    )

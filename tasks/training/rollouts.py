@@ -1,0 +1,109 @@
+"""From completions to rewards: what a step of reinforcement learning does between sampling and the loss."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tasks.history.exemplars import ExemplarPool
+from tasks.judge.verdict import Verdict
+from tasks.training.rewards import RewardScale, novelty_bonuses
+from tasks.variants.candidate import Candidate
+from tasks.variants.prompts import Exemplar, PromptStyle, parse_completion
+
+ORIGIN = "contrastive_rl"
+
+Judge = Callable[[Sequence[Candidate]], Sequence[Verdict]]
+"""Verdicts of distinct candidates, in their order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """What the policy wrote, and what it was asked."""
+
+    problem_id: str
+    prompt: str
+    exemplar_ids: tuple[str, ...]
+    """Candidates the prompt showed."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rollout:
+    """A completion, what it turned out to be and what it earned."""
+
+    completion: Completion
+    candidate: Candidate
+    verdict: Verdict
+    reward: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RolloutScorer:
+    """Has completions judged and turns verdicts into rewards; the pool and the scale learn from what was found."""
+
+    judge: Judge
+    pool: ExemplarPool
+    scale: RewardScale
+    style: PromptStyle
+    group_size: int
+    novelty_bonus: float
+
+    def score(self, completions: Sequence[Completion]) -> list[Rollout]:
+        """Rollouts in the completions' order, whose groups stand one after another.
+
+        Rewards are on the scale as it was before these completions, so that they do not depend on their order.
+        """
+        candidates = [
+            Candidate(
+                problem_id=completion.problem_id,
+                source=parse_completion(completion.text, style=self.style),
+                origin=ORIGIN,
+            )
+            for completion in completions
+        ]
+        distinct = {candidate.candidate_id: candidate for candidate in candidates}
+        verdicts = dict(zip(distinct, self.judge(list(distinct.values())), strict=True))
+        bonuses = self._bonuses(candidates, verdicts)
+        rollouts = []
+        for completion, candidate, bonus in zip(completions, candidates, bonuses, strict=True):
+            verdict = verdicts[candidate.candidate_id]
+            reward = self.scale.reward(candidate.problem_id, verdict.speedup) + bonus
+            rollouts.append(Rollout(completion=completion, candidate=candidate, verdict=verdict, reward=reward))
+        self._learn(distinct.values(), verdicts)
+        return rollouts
+
+    def _bonuses(self, candidates: Sequence[Candidate], verdicts: dict[str, Verdict]) -> list[float]:
+        bonuses: list[float] = []
+        for start in range(0, len(candidates), self.group_size):
+            ids = [candidate.candidate_id for candidate in candidates[start : start + self.group_size]]
+            are_correct = [verdicts[candidate_id].is_correct for candidate_id in ids]
+            bonuses += novelty_bonuses(ids, are_correct, bonus=self.novelty_bonus)
+        return bonuses
+
+    def _learn(self, candidates: Iterable[Candidate], verdicts: dict[str, Verdict]) -> None:
+        for candidate in candidates:
+            speedup = verdicts[candidate.candidate_id].speedup
+            if speedup is not None:
+                exemplar = Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=speedup)
+                self.scale.observe(candidate.problem_id, speedup)
+                self.pool.add(candidate.problem_id, exemplar)
+
+
+def rollout_metrics(rollouts: Sequence[Rollout], *, group_size: int) -> dict[str, float]:
+    """Shares and means over one step's rollouts.
+
+    "correct" and "distinct" are shares of the rollouts, the latter of texts that differ within their group; "speedup"
+    is the geometric mean over the correct rollouts and absent if there is none.
+    """
+    speedups = [rollout.verdict.speedup for rollout in rollouts if rollout.verdict.speedup is not None]
+    groups = [rollouts[start : start + group_size] for start in range(0, len(rollouts), group_size)]
+    distinct = sum(len({rollout.candidate.candidate_id for rollout in group}) for group in groups)
+    metrics = {
+        "reward": statistics.fmean(rollout.reward for rollout in rollouts),
+        "correct": len(speedups) / len(rollouts),
+        "distinct": distinct / len(rollouts),
+    }
+    if speedups:
+        metrics["speedup"] = math.exp(statistics.fmean(map(math.log, speedups)))
+    return metrics

@@ -1,0 +1,68 @@
+"""What every trainer here shares: arguments that keep it quiet and deterministic, and its curve."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from trl import GRPOConfig, SFTConfig
+
+from tasks.training.checkpoints import newest_checkpoint
+
+OnStep = Callable[[int, dict[str, float]], None]
+Config = TypeVar("Config", SFTConfig, GRPOConfig)
+
+
+class StepCallback(TrainerCallback):
+    """Hands the row of each step to a function."""
+
+    def __init__(self, on_step: OnStep | None, keys: Sequence[str]) -> None:
+        self._on_step = on_step
+        self._keys = keys
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        logs = kwargs["logs"]
+        if self._on_step and "loss" in logs:
+            self._on_step(state.global_step, _row(logs, self._keys))
+
+
+def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **arguments: Any) -> Config:
+    """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is."""
+    on_cuda = torch.cuda.is_available()
+    with warnings.catch_warnings():
+        # TRL still sets an argument that transformers has renamed.
+        warnings.simplefilter("ignore", FutureWarning)
+        return kind(
+            output_dir=str(checkpoints),
+            seed=seed,
+            use_cpu=not on_cuda,
+            bf16=on_cuda,
+            gradient_checkpointing=False,
+            dataloader_pin_memory=on_cuda,
+            report_to="none",
+            disable_tqdm=True,
+            logging_steps=1,
+            save_strategy="no",  # CheckpointCallback says when
+            shuffle_dataset=False,  # rows come in the order of training
+            optim="adamw_torch_fused",
+            adam_beta1=0.9,
+            adam_beta2=0.95,
+            max_grad_norm=1.0,
+            lr_scheduler_type="cosine_with_min_lr",
+            lr_scheduler_kwargs={"min_lr_rate": 0.1},
+            **arguments,
+        )
+
+
+def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dict[str, float]]:
+    """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included."""
+    trainer.remove_callback(PrinterCallback)
+    newest = newest_checkpoint(checkpoints)
+    trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    return [{"step": logs["step"], **_row(logs, keys)} for logs in trainer.state.log_history if "loss" in logs]
+
+
+def _row(logs: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:
+    return {key: float(logs[key]) for key in keys if logs.get(key) is not None}

@@ -1,0 +1,1 @@
+"""Candidates, the prompts that ask for them and the providers that make them."""

@@ -1,0 +1,85 @@
+"""ModelNew as the kernels see it: what its attributes and its inputs are, and the statements of its forward."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.values import Layer, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    forward: ast.FunctionDef
+    shapes: Shapes
+    """Values of the attributes and of forward's arguments."""
+    arguments: tuple[str, ...]
+    """Names of forward's arguments without self."""
+
+
+def read_model(code: str) -> Model | None:
+    """ModelNew of a program that also has get_inputs, or None where the program is not of the usual form."""
+    tree = ast.parse(code)
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    model = classes.get("ModelNew")
+    if model is None or "get_inputs" not in functions:
+        return None
+    methods = {node.name: node for node in model.body if isinstance(node, ast.FunctionDef)}
+    forward = methods.get("forward")
+    if forward is None or set(methods) - {"__init__", "forward"} or _has_effects(forward):
+        return None
+    constants = Shapes({})
+    _assign_all(tree.body, constants)
+    inputs = _returned(functions["get_inputs"], constants)
+    arguments = tuple(argument.arg for argument in forward.args.args[1:])
+    if len(inputs) != len(arguments):
+        return None
+    values = dict(zip(arguments, inputs, strict=True))
+    if "__init__" in methods:
+        initial = _returned(functions["get_init_inputs"], constants) if "get_init_inputs" in functions else ()
+        names = [argument.arg for argument in methods["__init__"].args.args[1:]]
+        scope = Shapes({**constants.values, **dict(zip(names, initial, strict=False))})
+        values |= dict(_attributes(methods["__init__"], scope))
+    return Model(forward, Shapes(values), arguments)
+
+
+def _has_effects(forward: ast.FunctionDef) -> bool:
+    """Whether something is changed in place, so that the order of statements is not all that matters."""
+    for node in ast.walk(forward):
+        match node:
+            case ast.Attribute(attr=name) if name.endswith("_") and not name.endswith("__"):
+                return True
+            case ast.keyword(arg="out" | "inplace") | ast.AugAssign():
+                return True
+            case ast.Assign(targets=targets) if any(not isinstance(target, ast.Name) for target in targets):
+                return True
+    return False
+
+
+def _assign_all(body: list[ast.stmt], scope: Shapes) -> None:
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                scope.values[name] = scope.of(value)
+
+
+def _returned(function: ast.FunctionDef, scope: Shapes) -> tuple[object, ...]:
+    local = Shapes(dict(scope.values))
+    _assign_all(function.body, local)
+    last = function.body[-1]
+    value = local.of(last.value) if isinstance(last, ast.Return) and last.value else ()
+    return value if isinstance(value, tuple) else ()
+
+
+def _attributes(init: ast.FunctionDef, scope: Shapes) -> Iterator[tuple[str, object]]:
+    """Attributes of self with their values; a constructor argument kept as it is counts as a number."""
+    for statement in init.body:
+        match statement:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
+                known = scope.of(value)
+                yield f"self.{name}", known
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="register_buffer"), args=[name_node, value, *_])):
+                known = scope.of(value)
+                if isinstance(known, Tensor | Layer) and isinstance(name_node, ast.Constant):
+                    yield f"self.{name_node.value}", known

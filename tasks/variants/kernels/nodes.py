@@ -1,0 +1,125 @@
+"""Expressions that C can compute element by element or row by row, as trees."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tasks.variants.kernels.values import Shape, broadcast
+
+Kind = Literal["sum", "max", "min"]
+
+
+class Unsupported(Exception):
+    """This part of a program is not something the kernels can compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A tensor that comes from outside the kernel."""
+
+    text: str
+    """Its Python expression, such as "x" or "self.weight"."""
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: float
+    shape: Shape = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An elementwise operation; "{0}" in its C template is the first argument, "{0.bare}" needs no parentheses there."""
+
+    template: str
+    arguments: "tuple[Node, ...]"
+    shape: Shape
+    is_boolean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A sum or an extremum over the dimensions from `first` up to `stop`."""
+
+    kind: Kind
+    argument: "Node"
+    first: int
+    stop: int
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """An elementwise loop `for k in range(start, stop)` over values it carries from turn to turn."""
+
+    header: str
+    """In C."""
+    initial: "tuple[tuple[str, Node], ...]"
+    """What the carried values start as."""
+    updates: "tuple[tuple[str, Node], ...]"
+    """Assignments of the body in order; in them, carried values are Ops without arguments whose template is the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a loop leaves in one of its values."""
+
+    loop: Loop
+    name: str
+    shape: Shape
+
+
+Node = Leaf | Number | Op | Reduce | Carried
+
+
+def operate(template: str, *arguments: Node, is_boolean: bool = False) -> Op:
+    """An elementwise operation on arguments that must fit each other.
+
+    Raises:
+        Unsupported: if their shapes do not broadcast.
+    """
+    shape = broadcast((), *(argument.shape for argument in arguments))
+    if shape is None:
+        raise Unsupported("shapes that do not broadcast")
+    return Op(template, arguments, shape, is_boolean)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    match node:
+        case Op():
+            return node.arguments
+        case Reduce():
+            return (node.argument,)
+        case Carried():
+            return (*(start for _, start in node.loop.initial), *_outside(node.loop))
+    return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every distinct node of the tree, arguments before what uses them."""
+    seen: set[Node] = set()
+
+    def visit(current: Node) -> Iterator[Node]:
+        if current not in seen:
+            seen.add(current)
+            for child in children(current):
+                yield from visit(child)
+            yield current
+
+    yield from visit(node)
+
+
+def _outside(loop: Loop) -> Iterator[Node]:
+    """The largest parts of a loop's body that do not change from turn to turn and are not mere names or numbers."""
+
+    def visit(node: Node) -> Iterator[Node]:
+        if not any(isinstance(part, Op) and not part.arguments for part in walk(node)):
+            if not isinstance(node, Number):
+                yield node
+        else:
+            for child in children(node):
+                yield from visit(child)
+
+    for _, update in loop.updates:
+        yield from visit(update)

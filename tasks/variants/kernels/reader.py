@@ -1,0 +1,181 @@
+"""Reads Python expressions as trees of what C can compute; what C cannot compute becomes a leaf if its shape is known."""
+
+import ast
+import math
+from collections.abc import Mapping
+
+from tasks.variants.kernels import operators
+from tasks.variants.kernels.calls import Call, layer_called, torch_call
+from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Unsupported, operate
+from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.values import Layer, is_number
+
+_ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Gt: "gt", ast.GtE: "ge", ast.Lt: "lt", ast.LtE: "le", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+_LAYERS = {
+    "ReLU": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "SiLU": "silu", "Mish": "mish", "Softplus": "softplus",
+    "Hardswish": "hardswish", "ReLU6": "relu6", "Softsign": "softsign", "Identity": "clone",
+}  # fmt: skip
+_REDUCTIONS = {"sum", "mean", "max", "min", "amax", "amin", "norm", "var", "logsumexp"}
+
+
+class Reader:
+    """Reads expressions in a place where some names stand for trees already read."""
+
+    def __init__(self, shapes: Shapes, nodes: Mapping[str, Node]) -> None:
+        self.shapes = shapes
+        self.nodes = nodes
+
+    def read(self, expression: ast.expr) -> Node:
+        """The tree of an expression.
+
+        Raises:
+            Unsupported: if part of it is unknown in shape, or C would compute something else.
+        """
+        if isinstance(expression, ast.Name) and expression.id in self.nodes:
+            return self.nodes[expression.id]
+        try:
+            node = self._operation(expression)
+        except Unsupported:
+            node = None
+        return self._leaf(expression) if node is None else node
+
+    def _leaf(self, expression: ast.expr) -> Node:
+        value = self.shapes.of(expression)
+        if is_number(value):
+            named = any(isinstance(part, ast.Attribute | ast.Subscript | ast.Name) for part in ast.walk(expression))
+            text = ast.unparse(expression)
+            is_constant = not named or text in ("math.pi", "math.e", "math.inf")
+            return Number(float(value)) if is_constant else Leaf(f"torch.tensor({text})", ())  # type: ignore[arg-type]
+        shape = self.shapes.shape(expression)
+        if shape is None:
+            raise Unsupported(f"{ast.unparse(expression)}: its shape is not known")
+        return Leaf(ast.unparse(expression), shape)
+
+    def _operation(self, expression: ast.expr) -> Node | None:
+        """The tree of an operation that C knows, or None for anything else."""
+        if is_number(self.shapes.of(expression)):
+            return None
+        match expression:
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                return operators.power(self.read(left), self._constant(right))
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _ARITHMETIC:
+                template = operators.BINARY[_ARITHMETIC[type(operator)]]
+                return operate(template, self.read(left), self.read(right))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return operate(operators.UNARY["neg"], self.read(operand))
+            case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARISONS:
+                return self._comparison(_COMPARISONS[type(operator)], left, right)
+            case ast.Attribute(value=ast.Call() as inner, attr="values"):
+                call = torch_call(inner)
+                return self._reduction(call) if call and call.name in ("max", "min") else None
+            case ast.Call():
+                call = torch_call(expression)
+                layer = self._layer(expression)
+                return layer if layer is not None or call is None else self._function(call)
+        return None
+
+    def _comparison(self, name: str, left: ast.expr, right: ast.expr) -> Node:
+        return operate(operators.COMPARISONS[name], self.read(left), self.read(right), is_boolean=True)
+
+    def _function(self, call: Call) -> Node | None:
+        if "out" in call.keywords or "dtype" in call.keywords or not call.operands:
+            return None
+        name, words = call.name, call.keywords
+        if name in operators.UNARY and len(call.operands) == 1 and not set(words) - {"inplace"}:
+            return operate(operators.UNARY[name], self.read(call.operands[0]))
+        if name in ("expand_as", "expand"):
+            return self.read(call.operands[0])
+        if name in ("zeros_like", "ones_like") and len(call.operands) == 1:
+            return Number(float(name == "ones_like"), self.read(call.operands[0]).shape)
+        if name in operators.BINARY and len(call.operands) == 2 and not words:
+            return operate(operators.BINARY[name], *(self.read(operand) for operand in call.operands))
+        if name in operators.COMPARISONS and len(call.operands) == 2:
+            return self._comparison(name, *call.operands)
+        if name in operators.LOSSES and len(call.operands) == 2:
+            return self._loss(call)
+        if name in _REDUCTIONS:
+            return self._reduction(call)
+        return self._special(call)
+
+    def _special(self, call: Call) -> Node | None:
+        operands = call.operands
+        match call.name:
+            case "pow" if len(operands) == 2:
+                return operators.power(self.read(operands[0]), self._constant(operands[1]))
+            case "gelu":
+                approximate = self.shapes.of(call.argument(1, "approximate")) or "none"
+                return operators.gelu(self.read(operands[0]), approximate=str(approximate))
+            case "clamp" | "clip":
+                low, high = call.argument(1, "min"), call.argument(2, "max")
+                return operators.clamp(self.read(operands[0]), low and self.read(low), high and self.read(high))
+            case "where" if len(operands) == 3:
+                return operate("({0} ? {1} : {2})", *(self.read(operand) for operand in operands))
+            case "masked_fill" if len(operands) == 3:
+                kept, mask, filling = (self.read(operand) for operand in operands)
+                return operate("({0} ? {1} : {2})", mask, filling, kept)
+            case "softmax" | "log_softmax":
+                dim = self.shapes.of(call.argument(1, "dim"))
+                return operators.softmax(self.read(operands[0]), dim, is_log=call.name == "log_softmax")
+            case "batch_norm" if len(operands) == 5 and set(call.keywords) <= {"eps"}:
+                return self._batch_norm(call)
+        return None
+
+    def _reduction(self, call: Call) -> Node:
+        place = 2 if call.name == "norm" else 1
+        dims, keepdim = call.argument(place, "dim"), call.argument(place + 1, "keepdim")
+        known = None if dims is None else self.shapes.of(dims)
+        unbiased = self.shapes.of(call.keywords.get("unbiased")) is not False
+        if (dims is not None and known is None) or set(call.keywords) - {"dim", "keepdim", "unbiased"}:
+            raise Unsupported("a reduction over unknown dimensions")
+        x = self.read(call.operands[0])
+        return operators.reduce(call.name, x, known, keepdim=self.shapes.of(keepdim) is True, unbiased=unbiased)
+
+    def _loss(self, call: Call) -> Node:
+        x, y = (self.read(operand) for operand in call.operands)
+        reduction = self.shapes.of(call.keywords.get("reduction")) or "mean"
+        if set(call.keywords) - {"reduction"} or x.shape != y.shape:
+            raise Unsupported(f"this form of {call.name}")
+        loss = operators.LOSSES[call.name](x, y)
+        return loss if reduction == "none" else operators.reduce(str(reduction), loss, None, keepdim=False)
+
+    def _batch_norm(self, call: Call) -> Node:
+        x = self.read(call.operands[0])
+        trailing = len(x.shape) - 2
+        per_channel = []
+        for operand in call.operands[1:]:
+            leaf = self.read(operand)
+            if not isinstance(leaf, Leaf):
+                raise Unsupported("computed statistics")
+            per_channel.append(Leaf(leaf.text, (*leaf.shape, *(1,) * trailing)))
+        mean, variance, weight, bias = per_channel
+        eps = Number(self._constant(call.keywords["eps"]) if "eps" in call.keywords else 1e-5)
+        return operate("({0} - {1}) / sqrtf({2.bare} + {3.bare}) * {4} + {5}", x, mean, variance, eps, weight, bias)
+
+    def _layer(self, expression: ast.Call) -> Node | None:
+        name = layer_called(expression)
+        layer = self.shapes.values.get(name) if name else None
+        if not isinstance(layer, Layer) or len(expression.args) != 1:
+            return None
+        if layer.kind in _LAYERS and not layer.arguments and {word for word, _ in layer.keywords} <= {"inplace"}:
+            return operate(operators.UNARY[_LAYERS[layer.kind]], self.read(expression.args[0]))
+        if layer.kind == "LayerNorm" and len(layer.arguments) == 1 and {w for w, _ in layer.keywords} <= {"eps"}:
+            x = self.read(expression.args[0])
+            weight, bias = (Leaf(f"{name}.{part}", x.shape[-1:]) for part in ("weight", "bias"))
+            return operators.layer_norm(x, -1, weight, bias, eps=float(dict(layer.keywords).get("eps", 1e-5)))  # type: ignore[arg-type]
+        return None
+
+    def _constant(self, expression: ast.expr) -> float:
+        node = self._leaf(expression)
+        if not isinstance(node, Number) or not math.isfinite(node.value):
+            raise Unsupported(f"{ast.unparse(expression)} where a constant is needed")
+        return node.value
+
+
+def is_computed(node: Node) -> bool:
+    """Whether a tree is more than numbers and copies of tensors, and not a mask."""
+    if isinstance(node, Op) and node.template == "{0}":
+        return is_computed(node.arguments[0])
+    return not isinstance(node, Leaf | Number) and not (isinstance(node, Op) and node.is_boolean)

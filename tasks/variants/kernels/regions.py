@@ -1,0 +1,105 @@
+"""Which steps of a forward one kernel can replace: an elementwise or row-wise value and all that leads only to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tasks.variants.kernels.model import Model
+from tasks.variants.kernels.nodes import Leaf, Node, Unsupported, walk
+from tasks.variants.kernels.loops import read_loop
+from tasks.variants.kernels.reader import Reader, is_computed
+from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.steps import Step, single_assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Steps that one kernel replaces."""
+
+    root: Node
+    before: tuple[str, ...]
+    """Lines that stay above the kernel."""
+    target: str | None
+    """The name that the kernel's result gets; None when it is returned at once."""
+    after: tuple[str, ...]
+    """Lines that stay below it."""
+    replaced: int
+    """How many steps went into the kernel."""
+
+
+def regions(model: Model) -> Iterator[Region]:
+    """Every largest region of a forward, the last first."""
+    steps = single_assignment(model)
+    if steps is None:
+        return
+    shapes = _known(model.shapes, steps)
+    covered: set[int] = set()
+    for last in reversed(range(len(steps))):
+        members = None if last in covered else _members(last, steps, shapes)
+        if members is None:
+            continue
+        places, root = members
+        covered |= places
+        kept = [(place, step) for place, step in enumerate(steps) if place not in places]
+        if any(step.bound for _, step in kept):
+            continue
+        yield Region(
+            root=root,
+            before=tuple(step.text() for place, step in kept if place < last),
+            target=steps[last].targets[0] if steps[last].targets else None,
+            after=tuple(step.text() for place, step in kept if place > last),
+            replaced=len(places),
+        )
+
+
+def _known(shapes: Shapes, steps: list[Step]) -> Shapes:
+    known = Shapes(dict(shapes.values))
+    for step in steps:
+        if step.bound:
+            known.values |= {new: known.values.get(step.names.get(old, "")) for old, new in step.bound.items()}
+        elif step.targets:
+            known.values[step.targets[0]] = known.of(step.value)  # type: ignore[arg-type]
+    return known
+
+
+def _members(last: int, steps: list[Step], shapes: Shapes) -> tuple[set[int], Node] | None:
+    """The steps that the kernel for step `last` takes in, and what it computes; None where that is nothing."""
+    outside: set[str] = set()
+    while True:
+        places = _leading_only_to(last, steps, outside)
+        nodes: dict[str, Node] = {}
+        try:
+            for place in sorted(places):
+                nodes |= _read(steps[place], shapes, nodes)
+        except Unsupported:
+            return None
+        root = nodes[steps[last].targets[0] if steps[last].targets else ""]
+        leaves = " ".join(node.text for node in walk(root) if isinstance(node, Leaf))
+        not_computed = {name for name, node in nodes.items() if name and isinstance(node, Leaf)}
+        mentioned = {name for name in nodes if name and name in _names(leaves)}
+        if not is_computed(root) or root.shape != shapes.shape(steps[last].value):  # type: ignore[arg-type]
+            return None
+        if not (mentioned | not_computed) - outside:
+            return places, root
+        outside |= mentioned | not_computed
+
+
+def _leading_only_to(last: int, steps: list[Step], outside: set[str]) -> set[int]:
+    """The step itself and those before it whose results nothing else reads."""
+    places = {last}
+    for place in reversed(range(last)):
+        targets = set(steps[place].targets)
+        users = {other for other, step in enumerate(steps) if step.reads() & targets}
+        if users and users <= places and not targets & outside:
+            places.add(place)
+    return places
+
+
+def _read(step: Step, shapes: Shapes, nodes: dict[str, Node]) -> dict[str, Node]:
+    reader = Reader(shapes, nodes)
+    if step.bound:
+        return read_loop(reader, step)
+    return {step.targets[0] if step.targets else "": reader.read(step.value)}  # type: ignore[arg-type]
+
+
+def _names(text: str) -> set[str]:
+    return set("".join(c if c.isalnum() or c == "_" else " " for c in text).split())

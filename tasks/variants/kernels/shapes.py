@@ -1,0 +1,226 @@
+"""Shapes of a program's values, worked out from its text; nothing is executed, and what is not known stays unknown."""
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+
+from tasks.variants.kernels.calls import Call, layer_called, layer_made, torch_call
+from tasks.variants.kernels.values import Layer, Shape, Tensor, Value, broadcast, is_number, is_size, reduced
+
+_CREATION = {"randn", "rand", "zeros", "ones", "empty"}
+_REDUCTIONS = {"sum", "mean", "amax", "amin", "var", "std", "logsumexp", "norm", "max", "min", "prod"}
+_SAME_SHAPE = {
+    "clone", "contiguous", "detach", "float", "softmax", "log_softmax", "cumsum", "cumprod", "flip", "tril", "triu",
+    "layer_norm", "rms_norm", "group_norm", "dropout", "roll", "normalize", "zeros_like", "ones_like", "empty_like",
+    "rand_like", "randn_like",
+}  # fmt: skip
+_POINTWISE = {
+    "abs", "exp", "expm1", "log", "log1p", "log2", "exp2", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu",
+    "erf", "square", "reciprocal", "neg", "clamp", "pow", "add", "sub", "mul", "div", "where", "maximum", "minimum",
+    "gelu", "silu", "softplus", "mish", "elu", "selu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "relu6",
+    "logsigmoid", "softsign", "masked_fill", "lerp", "addcmul", "addcdiv", "clamp_min", "clamp_max", "logaddexp",
+}  # fmt: skip
+_LAYERS_OF_SAME_SHAPE = {
+    "ReLU", "GELU", "SiLU", "Sigmoid", "Tanh", "Mish", "Softplus", "ELU", "LeakyReLU", "Hardtanh", "Hardswish",
+    "LayerNorm", "RMSNorm", "BatchNorm1d", "BatchNorm2d", "GroupNorm", "Dropout", "Identity", "Softmax", "LogSoftmax",
+}  # fmt: skip
+_NUMBERS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Pow: lambda a, b: a**b,
+}
+
+
+class Shapes:
+    """Known values by name; attributes of self go by "self.name"."""
+
+    def __init__(self, values: dict[str, Value]) -> None:
+        self.values = values
+
+    def of(self, node: ast.expr | None) -> Value:
+        """What the expression evaluates to, as far as it is known."""
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self.values.get(node.id)
+            case ast.Tuple() | ast.List():
+                return tuple(self.of(element) for element in node.elts)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.UnaryOp():
+                value = self.of(node.operand)
+                if is_number(value) and isinstance(node.op, ast.USub):
+                    return -value  # type: ignore[operator]
+                return value if isinstance(value, Tensor) else None
+            case ast.Compare():
+                return self._elementwise([node.left, *node.comparators])
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.Call():
+                return self._called(node)
+        return None
+
+    def shape(self, node: ast.expr) -> Shape | None:
+        value = self.of(node)
+        return value.shape if isinstance(value, Tensor) else None
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        text = ast.unparse(node)
+        if text in ("math.pi", "math.e", "math.inf"):
+            return getattr(math, node.attr)
+        if text in self.values:
+            return self.values[text]
+        match self.of(node.value):
+            case Tensor(shape=shape):
+                return {"shape": shape, "T": Tensor(shape[::-1]), "ndim": len(shape)}.get(node.attr)
+            case (first, *_) if node.attr == "values":
+                return first
+            case Layer(kind="Linear", arguments=(int(columns), int(rows), *_)):
+                return {"weight": Tensor((rows, columns)), "bias": Tensor((rows,))}.get(node.attr)
+            case Layer(kind="LayerNorm" | "RMSNorm", arguments=(int(size), *_)):
+                return Tensor((size,)) if node.attr in ("weight", "bias") else None
+        return None
+
+    def _binary(self, node: ast.BinOp) -> Value:
+        left, right = self.of(node.left), self.of(node.right)
+        if isinstance(node.op, ast.MatMult):
+            return _matmul(left, right)
+        if is_number(left) and is_number(right) and type(node.op) in _NUMBERS:
+            try:
+                return _NUMBERS[type(node.op)](left, right)  # type: ignore[arg-type]
+            except (ArithmeticError, ValueError):
+                return None
+        return self._elementwise([node.left, node.right])
+
+    def _elementwise(self, nodes: Sequence[ast.expr]) -> Value:
+        values = [self.of(node) for node in nodes]
+        tensors = [value.shape for value in values if isinstance(value, Tensor)]
+        if not tensors or any(not isinstance(value, Tensor) and not is_number(value) for value in values):
+            return None
+        shape = broadcast(*tensors)
+        return None if shape is None else Tensor(shape)
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        value = self.of(node.value)
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if isinstance(value, tuple):
+            index = self.of(node.slice)
+            return value[index] if is_size(index) and -len(value) <= index < len(value) else None  # type: ignore
+        if not isinstance(value, Tensor):
+            return None
+        waiting, shape = list(value.shape), []
+        for item in items:
+            if isinstance(item, ast.Constant) and item.value is None:
+                shape.append(1)
+            elif not waiting:
+                return None
+            elif isinstance(item, ast.Slice):
+                bounds = [(bound, self.of(bound)) for bound in (item.lower, item.upper, item.step)]
+                if any(bound is not None and not is_size(known) for bound, known in bounds):
+                    return None
+                shape.append(len(range(waiting.pop(0))[slice(*(known for _, known in bounds))]))  # type: ignore
+            elif is_size(self.of(item)):
+                waiting.pop(0)
+            else:
+                return None
+        return Tensor((*shape, *waiting))
+
+    def _called(self, node: ast.Call) -> Value:
+        kind = layer_made(node)
+        if kind == "Parameter":
+            return self.of(node.args[0])
+        if kind is not None:
+            keywords = tuple((word.arg or "", self.of(word.value)) for word in node.keywords)
+            return Layer(kind, tuple(self.of(argument) for argument in node.args), keywords)
+        name = layer_called(node)
+        if name is not None and isinstance(layer := self.values.get(name), Layer) and node.args:
+            return _through_layer(layer, self.of(node.args[0]))
+        call = torch_call(node)
+        return self._function(call) if call and call.operands else None
+
+    def _function(self, call: Call) -> Value:
+        values = [self.of(operand) for operand in call.operands]
+        first = values[0]
+        if call.name in _CREATION and not call.is_method:
+            sizes = first if isinstance(first, tuple) else tuple(values)
+            return Tensor(sizes) if all(is_size(size) for size in sizes) else None
+        if not isinstance(first, Tensor) and call.name != "where":
+            return None
+        assert isinstance(first, Tensor) or call.name == "where"
+        if call.name in _POINTWISE:
+            return self._elementwise(call.operands)
+        shape = first.shape if isinstance(first, Tensor) else ()
+        if call.name in _SAME_SHAPE:
+            return first
+        if call.name in _REDUCTIONS:
+            return self._reduction(call, shape)
+        if call.name in ("matmul", "mm", "bmm"):
+            return _matmul(first, values[1] if len(values) > 1 else None)
+        if call.name == "linear" and isinstance(weight := values[1], Tensor):
+            return Tensor((*shape[:-1], weight.shape[0]))
+        return _rearranged(call.name, shape, values[1:], {k: self.of(v) for k, v in call.keywords.items()})
+
+    def _reduction(self, call: Call, shape: Shape) -> Value:
+        place = 2 if call.name == "norm" else 1
+        dims, keepdim = call.argument(place, "dim"), call.argument(place + 1, "keepdim")
+        if dims is not None and self.of(dims) is None:
+            return None
+        result = reduced(shape, self.of(dims), keepdim=self.of(keepdim) is True)
+        if result is None:
+            return None
+        return (Tensor(result), Tensor(result)) if call.name in ("max", "min") and dims else Tensor(result)
+
+
+def _matmul(left: Value, right: Value) -> Value:
+    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not left.shape or not right.shape:
+        return None
+    if len(left.shape) == 1 or len(right.shape) == 1:
+        return Tensor(right.shape[:-2] + right.shape[-1:] if len(left.shape) == 1 else left.shape[:-1])
+    batch = broadcast(left.shape[:-2], right.shape[:-2])
+    return None if batch is None else Tensor((*batch, left.shape[-2], right.shape[-1]))
+
+
+def _through_layer(layer: Layer, given: Value) -> Value:
+    if not isinstance(given, Tensor):
+        return None
+    if layer.kind in _LAYERS_OF_SAME_SHAPE:
+        return given
+    if layer.kind == "Linear" and len(layer.arguments) > 1 and is_size(layer.arguments[1]):
+        return Tensor((*given.shape[:-1], layer.arguments[1]))  # type: ignore[arg-type]
+    return None
+
+
+def _rearranged(name: str, shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """The shape after an operation that moves or repeats elements without computing with them."""
+    match name, arguments:
+        case ("t", []):
+            return Tensor(shape[::-1])
+        case ("transpose", [int(one), int(other)]) if max(abs(one), abs(other)) <= len(shape):
+            sizes = list(shape)
+            sizes[one], sizes[other] = sizes[other], sizes[one]
+            return Tensor(tuple(sizes))
+        case ("unsqueeze", [int(dim)]):
+            place = dim % (len(shape) + 1)
+            return Tensor((*shape[:place], 1, *shape[place:]))
+        case ("diag", []):
+            return Tensor((*shape, *shape) if len(shape) == 1 else (min(shape),))
+        case ("size", [int(dim)]) if -len(shape) <= dim < len(shape):
+            return shape[dim]
+        case ("reshape" | "view", sizes):
+            wanted = sizes[0] if sizes and isinstance(sizes[0], tuple) else tuple(sizes)
+            return _reshaped(shape, wanted)
+    return None
+
+
+def _reshaped(shape: Shape, wanted: tuple[Value, ...]) -> Value:
+    if not wanted or not all(is_size(size) for size in wanted) or wanted.count(-1) > 1:
+        return None
+    known = math.prod(size for size in wanted if size != -1)  # type: ignore[misc]
+    rest = math.prod(shape) // known if known > 0 else 1
+    return Tensor(tuple(rest if size == -1 else size for size in wanted))  # type: ignore[misc]

@@ -1,0 +1,90 @@
+"""A forward as steps in which every name is bound once, and back to text with the names a person would use."""
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tasks.variants.kernels.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An assignment, a return or a loop of assignments."""
+
+    targets: tuple[str, ...]
+    """What it binds; nothing for a return."""
+    value: ast.expr | ast.For
+    names: Mapping[str, str]
+    """For a loop: what the variables of the forward are called before it."""
+    bound: Mapping[str, str]
+    """For a loop: what the variables that it assigns are called after it."""
+
+    def reads(self) -> set[str]:
+        read = {node.id for node in ast.walk(self.value) if isinstance(node, ast.Name)}
+        return {self.names[name] for name in read if name in self.names} if self.bound else read
+
+    def text(self) -> str:
+        return f"{self.targets[0]} = {ast.unparse(self.value)}" if self.targets else f"return {ast.unparse(self.value)}"
+
+
+def single_assignment(model: Model) -> list[Step] | None:
+    """The steps of a forward, or None where it has other statements than assignments, simple loops and a return."""
+    names = {name: name for name in model.arguments}
+    taken = {node.id for node in ast.walk(model.forward) if isinstance(node, ast.Name)}
+    steps = []
+    for statement in model.forward.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                renamed = _renamed(value, names)
+                steps.append(Step((_bind(name, names, taken),), renamed, {}, {}))
+            case ast.Return(value=ast.expr() as value):
+                steps.append(Step((), _renamed(value, names), {}, {}))
+            case ast.For(body=body) if all(_is_assignment(part) for part in body):
+                before = dict(names)
+                assigned = dict.fromkeys(part.targets[0].id for part in body)  # type: ignore[attr-defined]
+                bound = {name: _bind(name, names, taken) for name in assigned}
+                steps.append(Step(tuple(bound.values()), statement, before, bound))  # type: ignore[arg-type]
+            case _:
+                return None
+    return steps if steps and not steps[-1].targets else None
+
+
+def natural(lines: Sequence[str]) -> list[str]:
+    """The lines of a straight function, with x1 called x again wherever the old x is not needed any more."""
+    statements = [ast.parse(line).body[0] for line in lines]
+    for place, statement in enumerate(statements):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        name = statement.targets[0].id
+        base = name.rstrip("0123456789")
+        later = [node for other in statements[place + 1 :] for node in ast.walk(other) if isinstance(node, ast.Name)]
+        if base != name and not any(node.id == base for node in later):
+            for node in (statement.targets[0], *later):
+                node.id = base if node.id == name else node.id
+    return [ast.unparse(statement) for statement in statements]
+
+
+def _is_assignment(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(targets=[ast.Name()]):
+            return True
+    return False
+
+
+def _bind(name: str, names: dict[str, str], taken: set[str]) -> str:
+    """A name for a new value of a variable: its own the first time, numbered afterwards."""
+    fresh, number = name, 1
+    while name in names and fresh in taken:
+        fresh, number = f"{name}{number}", number + 1
+    taken.add(fresh)
+    names[name] = fresh
+    return fresh
+
+
+def _renamed(expression: ast.expr, names: Mapping[str, str]) -> ast.expr:
+    renamed = copy.deepcopy(expression)
+    for node in ast.walk(renamed):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+    return renamed

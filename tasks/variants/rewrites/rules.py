@@ -1,0 +1,162 @@
+"""Rules: a pattern, written as the expression it finds, and what it becomes, written as the text that replaces it."""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import dedent
+
+import libcst as cst
+
+from tasks.variants.layout import parenthesised
+from tasks.variants.names import defined_names, substituted
+from tasks.variants.rewrites.forward import (
+    assignment,
+    find_method,
+    fresh_name,
+    is_compound,
+    reused_names,
+    statements_of,
+    with_statements,
+    without_dead_temporaries,
+)
+from tasks.variants.rewrites.matching import NOTHING, Match, unify
+from tasks.variants.rewrites.reading import Reader
+from tasks.variants.rewrites.terms import Term, expression_of, product, total
+from tasks.variants.rewrites.view import View, view_of
+
+# Repeating these costs next to nothing, so a replacement may look into them although others still read them.
+_FREE = ("mT", "transpose", "reshape", "index", "size", "unsqueeze", "expand_as")
+
+Condition = Callable[[Match], bool]
+Given = Callable[[Match], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Wherever `pattern` computes something and `when` holds, `replacement` computes the same."""
+
+    pattern: Term
+    replacement: str
+    """An expression; lines before the last one are statements that it needs."""
+    when: Condition
+    given: Given
+    """Texts for holes of the replacement that the pattern does not have."""
+
+    def matches(self, site: Term, view: View) -> Iterator[Match]:
+        if isinstance(site.node, cst.Name):
+            return  # what a name holds is a place of its own
+        for holes, through, rest in unify(self.pattern, site, may_split=True):
+            match = Match(site, holes, through, view.value, rest)
+            if self.when(match):
+                yield match
+
+
+def rule(
+    pattern: str, replacement: str, *, when: Condition = lambda match: True, given: Given = lambda match: {}
+) -> Rule:
+    return Rule(Reader().read(cst.parse_expression(pattern)), dedent(replacement).strip(), when, given)
+
+
+def replace_one(program: cst.Module, rng: random.Random, rules: Sequence[Rule]) -> cst.Module | None:
+    """The program with one place rewritten that a rule matches, chosen by rng; None where there is no such place."""
+    view = view_of(program)
+    if view is None:
+        return None
+    places = [(each, match) for each in rules for site in view.sites for match in each.matches(site, view)]
+    for each, match in rng.sample(places, len(places)):
+        changed = _replaced(view, each, match)
+        if changed is not None:
+            return changed
+    return None
+
+
+def fill(text: str, holes: Mapping[str, Term]) -> list[cst.BaseStatement]:
+    """Statements from a text, with every hole replaced by the expression it stands for."""
+    module = cst.parse_module(dedent(text).strip() + "\n").visit(_Filler(holes))
+    assert isinstance(module, cst.Module)
+    return list(module.body)
+
+
+def _replaced(view: View, each: Rule, match: Match) -> cst.Module | None:
+    """The program with the replacement in the place of a match, or None if that would compute something twice."""
+    given = {name: Term("given", node=cst.parse_expression(text)) for name, text in each.given(match).items()}
+    *before, last = fill(each.replacement, {**match.holes, **given})
+    before, last = _with_fresh_names(view.program, before, last)
+    site = match.site.node
+    assert site is not None
+    place = _statement_holding(view.forward, site)
+    if place is None or (before and is_compound(place)):
+        return None
+    program = view.program.deep_replace(site, parenthesised(_combined(last, match)))
+    assert isinstance(program, cst.Module)
+    program = _with_statements_at(program, statements_of(view.forward).index(place), before)
+    looked_into = {name for name in match.through if view.definitions[name].head not in _FREE}
+    useless = looked_into | {name for hole in match.holes.values() for name in hole.through} | match.through
+    program = without_dead_temporaries(program, only=useless)
+    if looked_into & _temporaries(program):
+        return None
+    return reused_names(program)
+
+
+def _combined(last: cst.BaseStatement, match: Match) -> cst.BaseExpression:
+    """The replacement's expression, joined with what it was a part of."""
+    match last:
+        case cst.SimpleStatementLine(body=[cst.Expr(value=expression)]):
+            if not match.rest:
+                return expression
+            combine = total if match.site.head == "add" else product
+            return expression_of(combine([Term("replaced", node=expression), *match.rest], inlinable=NOTHING))
+    raise ValueError("a replacement must end in an expression")
+
+
+def _with_fresh_names(
+    program: cst.Module, before: Sequence[cst.BaseStatement], last: cst.BaseStatement
+) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
+    names = {name for statement in before for name in defined_names(statement)}
+    fresh = {name: fresh_name(program, name) for name in sorted(names)}
+    return [substituted(statement, fresh) for statement in before], substituted(last, fresh)
+
+
+def _statement_holding(function: cst.FunctionDef, node: cst.CSTNode) -> cst.BaseStatement | None:
+    finder = _Finder(node)
+    for statement in statements_of(function):
+        statement.visit(finder)
+        if finder.found:
+            return statement
+    return None
+
+
+def _with_statements_at(program: cst.Module, place: int, added: Sequence[cst.BaseStatement]) -> cst.Module:
+    if not added:
+        return program
+    function = find_method(program, "forward")
+    assert function is not None
+    statements = statements_of(function)
+    return with_statements(program, function, [*statements[:place], *added, *statements[place:]])
+
+
+def _temporaries(program: cst.Module) -> set[str]:
+    function = find_method(program, "forward")
+    assert function is not None
+    return {plain[0] for statement in statements_of(function) if (plain := assignment(statement))}
+
+
+class _Filler(cst.CSTTransformer):
+    def __init__(self, holes: Mapping[str, Term]) -> None:
+        self.holes = holes
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        held = self.holes.get(original_node.value)
+        return updated_node if held is None else parenthesised(expression_of(held).deep_clone())
+
+
+class _Finder(cst.CSTVisitor):
+    def __init__(self, node: cst.CSTNode) -> None:
+        self.node = node
+        self.found = False
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        self.found = self.found or node is self.node
+        return not self.found
+
+

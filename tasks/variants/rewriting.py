@@ -1,0 +1,108 @@
+"""The rewriting engine: a problem's text as a program, rewrites of programs, and sampled compositions of them.
+
+A program is a libcst module that defines ModelNew. It also keeps get_inputs and get_init_inputs, because they say which
+shapes come in; `render` leaves out whatever ModelNew does not need. What rewrites do is in tasks/variants/rewrites/.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from tasks.problems.problem import Problem
+from tasks.variants.candidate import Candidate
+from tasks.variants.layout import laid_out
+from tasks.variants.names import defined_names, reachable, renamed
+
+ORIGIN = "rewrites"
+ENTRY = "ModelNew"
+GENERATORS = ("get_inputs", "get_init_inputs")
+
+Apply = Callable[[cst.Module, random.Random], cst.Module | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One change of a program; the docstring of `apply` says what it assumes."""
+
+    name: str
+    group: str
+    """One of algebra, fusion, memory, graph, kernel, faults."""
+    apply: Apply = field(repr=False)
+    """Returns the changed program, or None where it has nothing to change; several places are chosen between by rng."""
+
+
+def rewrite(group: str) -> Callable[[Apply], Rewrite]:
+    """Make a Rewrite of a function, named after it."""
+
+    def decorate(apply: Apply) -> Rewrite:
+        return Rewrite(name=apply.__name__, group=group, apply=apply)
+
+    return decorate
+
+
+def as_candidate_program(problem_source: str) -> cst.Module:
+    """The problem's text with Model renamed, reduced to what ModelNew and the generators need, without comments."""
+    module = renamed(cst.parse_module(problem_source), {"Model": ENTRY})
+    needed = reachable(module, roots=(ENTRY, *GENERATORS))
+    return laid_out(module.with_changes(body=[statement for statement in module.body if statement in needed]))
+
+
+def render(program: cst.Module) -> str:
+    """The text of a candidate: the imports it uses, what ModelNew needs, and ModelNew."""
+    needed = reachable(program, roots=(ENTRY,))
+    body = [
+        statement
+        for statement in program.body
+        # A bare call, such as one that loads a library, defines nothing yet is there for a reason.
+        if statement in needed or not defined_names(statement)
+    ]
+    return laid_out(program.with_changes(body=body)).code
+
+
+def candidate_of(problem: Problem, program: cst.Module, recipe: tuple[str, ...]) -> Candidate:
+    return Candidate(problem_id=problem.problem_id, source=render(program), origin=ORIGIN, recipe=recipe)
+
+
+def explore(
+    problem: Problem, rewrites: Sequence[Rewrite], *, rng: random.Random, depth: int, draws: int
+) -> Iterator[Candidate]:
+    """Sample compositions of at most `depth` rewrites; every text comes once, the reference's own never.
+
+    Args:
+        problem: whose reference is rewritten.
+        rewrites: what may be applied, also repeatedly.
+        rng: decides everything, so equal states give equal candidates.
+        depth: longest composition.
+        draws: compositions sampled, whether or not they give a new text.
+    """
+    start = as_candidate_program(problem.source)
+    seen = {render(start)}
+    useless: set[tuple[str, str]] = set()
+    for _ in range(draws):
+        program, recipe = start, ()
+        for _ in range(rng.randint(1, depth)):
+            program, name = _random_step(program, rewrites, rng=rng, useless=useless)
+            if name is None:
+                break
+            recipe = (*recipe, name)
+        candidate = candidate_of(problem, program, recipe)
+        if candidate.source not in seen:
+            seen.add(candidate.source)
+            yield candidate
+
+
+def _random_step(
+    program: cst.Module, rewrites: Sequence[Rewrite], *, rng: random.Random, useless: set[tuple[str, str]]
+) -> tuple[cst.Module, str | None]:
+    """Apply one rewrite that changes the program; `useless` remembers those that did not, by text and name."""
+    text = program.code
+    for candidate in rng.sample(rewrites, len(rewrites)):
+        if (text, candidate.name) in useless:
+            continue
+        changed = candidate.apply(program, rng)
+        if changed is not None and changed.code != text:
+            return changed, candidate.name
+        useless.add((text, candidate.name))
+    return program, None

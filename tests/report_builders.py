@@ -1,0 +1,145 @@
+"""Builders of made-up records and of a whole made-up report."""
+
+import random
+
+from tasks.judge.verdict import Check, Status, Timing, Track, Verdict
+from tasks.problems.problem import Problem, Split
+from tasks.report.page import ReportData
+from tasks.report.summary import PolicySample, best_kernels, gains, summarise
+from tasks.variants.candidate import Candidate
+
+REFERENCE = """import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x)) * 2.0
+
+
+def get_inputs():
+    return [torch.randn(256, 512)]
+
+
+def get_init_inputs():
+    return [512]
+"""
+KERNEL = REFERENCE.split("\n\n\ndef ")[0].replace("Model", "ModelNew").replace(" * 2.0", ".mul_(2.0)")
+
+
+def problem(name="level1/relu", *, split=Split.TRAIN):
+    return Problem(problem_id=name, level=int(name[5]), family="elementwise", split=split, source=REFERENCE)
+
+
+def candidate(of, source=KERNEL, *, origin="rewrites", recipe=()):
+    return Candidate(problem_id=of.problem_id, source=source, origin=origin, recipe=recipe)
+
+
+def verdict(of, *, speedup=2.0, status=Status.CORRECT, track=Track.FRAMEWORK, rounds=5, jitter=0.0):
+    draw = random.Random(of.candidate_id)
+    ratios = [speedup * 2 ** draw.gauss(0, jitter) for _ in range(rounds)]
+    timing = Timing(baseline="eager", reference_ms=tuple(ratios), candidate_ms=(1.0,) * rounds)
+    return Verdict(
+        candidate_id=of.candidate_id,
+        problem_id=of.problem_id,
+        status=status,
+        device="Made-up processor",
+        protocol="test-1",
+        checks=(Check(name="fresh_inputs", passed=True, evidence="max error 3.1e-07, allowed 1.2e-06"),),
+        max_error=0.25,
+        timing=timing if status is Status.CORRECT else None,
+        track=track,
+        seconds=1.0,
+        judged_at=0.0,
+    )
+
+
+def sample(policy="sft", problem_id="level1/a", *, speedup=None, mode="sampled", split=Split.TRAIN, text="t", ran=True):
+    return PolicySample(
+        policy=policy,
+        problem_id=problem_id,
+        split=split,
+        level=1,
+        mode=mode,
+        parsed=True,
+        ran=ran,
+        correct=speedup is not None,
+        speedup=speedup,
+        candidate_id=f"{problem_id} {text}",
+    )
+
+
+def summarised(samples, *, baselines=None):
+    return summarise(samples, baselines=baselines or {}, resamples=100, seed=0)
+
+
+def three_kernels():
+    """Speedups of 4, 1 and none, at three levels."""
+    problems = [problem(f"level{level}/p") for level in (1, 2, 3)]
+    candidates = [candidate(of) for of in problems[:2]]
+    verdicts = [verdict(of, speedup=speedup) for of, speedup in zip(candidates, (4.0, 1.0), strict=True)]
+    return best_kernels(problems, candidates, verdicts)
+
+
+def made_up_report(*, source=KERNEL, detail=""):
+    """A report of 12 problems, three policies and every kind of content."""
+    draw = random.Random(0)
+    problems = [
+        problem(f"level{index % 3 + 1}/problem_{index:02}", split=Split.HELD_OUT if index % 4 == 3 else Split.TRAIN)
+        for index in range(12)
+    ]
+    candidates = [candidate(of, source, recipe=("in_place", "fused")) for of in problems[:-1]]
+    verdicts = [
+        verdict(of, speedup=2 ** draw.gauss(1, 1), track=draw.choice(list(Track)), jitter=0.1) for of in candidates
+    ]
+    samples = [
+        made_up_sample(policy, of, text, skill=skill, draw=draw)
+        for policy, skill in (("sft", 0.5), ("self_supervised", 0.7), ("contrastive_rl", 0.9))
+        for of in problems
+        for text in range(8)
+    ]
+    baselines = {"compile": {of.problem_id: 2 ** draw.gauss(0.2, 0.5) for of in problems}}
+    return ReportData(
+        problems=problems,
+        samples=samples,
+        summary=summarised(samples, baselines=baselines),
+        gains=gains(samples, resamples=100, seed=0),
+        kernels=best_kernels(problems, candidates, verdicts),
+        curves={
+            "sft": [{"step": step, "loss": 4 / (1 + step / 9) + draw.random() / 5} for step in range(0, 200, 5)],
+            "self_supervised": [{"step": step, "share_correct": 0.5 + step / 10} for step in range(3)],
+            "contrastive_rl": [
+                {"step": step, "reward": step / 30, "share_correct": 0.6 + step / 99, "distinct_share": 1 - step / 60}
+                for step in range(30)
+            ],
+        },
+        baselines=baselines,
+        status_counts={
+            "filter_variants": {"correct": 300, "wrong_output": 80, "crashed": 20, "timeout": 3},
+            "contrastive_rl": {"correct": 900, "wrong_output": 200, "compile_error": 90, "rejected": 4},
+        },
+        params={"seed": 0, "judge": {"device": "cpu", "rounds": 9}},
+        environment={"torch": "2.13.0", "python": "3.11.7", "remark": detail},
+        device="Made-up processor",
+        protocol="test-1",
+    )
+
+
+def made_up_sample(policy, of, text, *, skill, draw):
+    is_correct = draw.random() < skill
+    return PolicySample(
+        policy=policy,
+        problem_id=of.problem_id,
+        split=of.split,
+        level=of.level,
+        mode="sampled" if text else "greedy",
+        parsed=True,
+        ran=is_correct or draw.random() < skill,
+        correct=is_correct,
+        speedup=2 ** draw.gauss(skill, 0.7) if is_correct else None,
+        candidate_id=f"{of.problem_id} {text}",
+    )

@@ -1,0 +1,140 @@
+"""The rules of README's "How the code is cut", checked."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.stages import STAGES
+from tasks.params import Params, load_params
+
+# A package may import itself and everything to its left.
+LAYERS = ["errors", "params", "tracking", "problems", "variants", "judge", "history", "training", "report"]
+
+# Cannot change a result, only where it is computed or how it is reported and resumed.
+HARMLESS = {
+    Path("flows/ancestors.py"),
+    Path("flows/engine.py"),
+    Path("flows/journal.py"),
+    Path("flows/records.py"),
+    Path("flows/server.py"),
+    Path("tasks/errors.py"),
+    Path("tasks/params.py"),
+    Path("tasks/tracking.py"),
+}
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names a file imports, wherever in the file the import stands."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return names
+
+
+def code_reached(path: Path, seen: set[Path]) -> set[Path]:
+    """Every file of ours that a file imports, directly or not."""
+    for name in imported(path):
+        if name.split(".")[0] not in {"flows", "tasks"}:
+            continue
+        for target in (Path(*name.split(".")).with_suffix(".py"), Path(*name.split("."), "__init__.py")):
+            if target.exists() and target not in seen:
+                seen.add(target)
+                code_reached(target, seen)
+    return seen
+
+
+def stages() -> dict:
+    return yaml.safe_load(Path("dvc.yaml").read_text())["stages"]
+
+
+def names_in(spec: dict, kind: str) -> list[str]:
+    return [next(iter(entry)) if isinstance(entry, dict) else entry for entry in spec.get(kind, [])]
+
+
+@pytest.mark.parametrize("path", sorted(Path("tasks").rglob("*.py")), ids=str)
+def test_imports_point_left(path):
+    layer = path.with_suffix("").parts[1]
+    allowed = LAYERS[: LAYERS.index(layer) + 1] if layer in LAYERS else []
+    ours = {name.split(".")[1] for name in imported(path) if name.startswith("tasks.")}
+    assert ours <= set(allowed), f"{path} may import {allowed}, but imports {sorted(ours)}"
+
+
+@pytest.mark.parametrize("path", sorted(Path("tasks").rglob("*.py")), ids=str)
+def test_tasks_know_nothing_of_the_orchestrator(path):
+    assert not {name.split(".")[0] for name in imported(path)} & {"prefect", "dvc", "flows"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in sorted([*Path("tasks").rglob("*.py"), *Path("flows").rglob("*.py")]) if p.name != "tracking.py"],
+    ids=str,
+)
+def test_only_tracking_knows_mlflow(path):
+    assert "mlflow" not in {name.split(".")[0] for name in imported(path)}
+
+
+def test_a_stage_has_one_name_in_five_places():
+    sections = set(Params.__dataclass_fields__)
+    assert tuple(stages()) == STAGES
+    for stage, spec in stages().items():
+        assert stage in sections
+        assert stage in spec["params"]
+        assert spec["cmd"] == f"python -m flows.{stage}"
+        assert f"flows/{stage}.py" in spec["deps"]
+        outputs = [name for kind in ("outs", "metrics", "plots") for name in names_in(spec, kind)]
+        assert all(name.startswith(f"data/{stage}/") for name in outputs)
+        assert f'run_stage("{stage}", {stage})' in Path(f"flows/{stage}.py").read_text()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_lists_all_the_code_it_runs(stage):
+    """Otherwise DVC keeps a stale result after the code that made it has changed."""
+    listed = [Path(dependency) for dependency in stages()[stage]["deps"]]
+    # An __init__.py of ours holds a docstring; importing tasks.a.b runs tasks/__init__.py too.
+    reached = {path for path in code_reached(Path(f"flows/{stage}.py"), set()) if path != Path("tasks/__init__.py")}
+    missing = {
+        path
+        for path in reached - HARMLESS - {Path("flows/__init__.py")}
+        if not any(path == dependency or dependency in path.parents for dependency in listed)
+    }
+    assert not missing, f"add to deps of {stage}: {sorted(map(str, missing))}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_lists_all_the_data_it_reads(stage):
+    """Every data/<other stage>/ a stage's code names must be among its deps, and made by an earlier stage."""
+    spec = stages()[stage]
+    made_earlier = {
+        name
+        for earlier in STAGES[: STAGES.index(stage)]
+        for kind in ("outs", "metrics", "plots")
+        for name in names_in(stages()[earlier], kind)
+    }
+    read = [
+        dependency for dependency in spec["deps"] if dependency.startswith("data/") and dependency != "data/problems"
+    ]
+    assert set(read) <= made_earlier
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_lists_all_the_params_it_uses(stage):
+    sections = set(Params.__dataclass_fields__)
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(Path(f"flows/{stage}.py").read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr in sections
+        and isinstance(node.value, ast.Attribute | ast.Name)
+        and (node.value.attr if isinstance(node.value, ast.Attribute) else node.value.id) == "params"
+    }
+    assert used <= set(stages()[stage]["params"])
+
+
+def test_the_params_that_are_committed_load():
+    assert load_params().seed == 0

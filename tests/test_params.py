@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tasks.errors import ParamsError
+from tasks.params import apply_profile, load_params, read_document
+
+
+@pytest.fixture
+def edited(tmp_path):
+    """Writes params.yaml with some dotted keys set (or removed, for None) and returns its path."""
+
+    def write(changes: dict) -> Path:
+        document = read_document(Path("params.yaml"))
+        for dotted, value in changes.items():
+            *parents, last = dotted.split(".")
+            section = document
+            for name in parents:
+                section = section[name]
+            section[last] = value
+        path = tmp_path / "params.yaml"
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        pytest.param("judge.rounds", 2, "greater than or equal to 5", id="out of range"),
+        pytest.param("judge.warmup", 3, "unknown key", id="misspelt"),
+        pytest.param("sft.steps", "100", "valid integer", id="a number in quotes"),
+        pytest.param("sft.steps", True, "valid integer", id="a truth value for a number"),
+        pytest.param("contrastive_rl.exemplars", "best", "'buckets', 'random' or 'none'", id="not one of the choices"),
+        pytest.param("contrastive_rl.reward_clip", float("nan"), "finite", id="not a number"),
+        pytest.param("judge.device", "gpu", "pattern", id="unknown device"),
+        pytest.param("extra", {}, "unknown key", id="unknown section"),
+    ],
+)
+def test_a_mistake_is_named_with_its_dotted_path_and_value(edited, key, value, said):
+    with pytest.raises(ParamsError) as caught:
+        load_params(edited({key: value}))
+    assert f"  {key}: " in str(caught.value)
+    assert said in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once(edited):
+    with pytest.raises(ParamsError, match=r"3 mistake\(s\)") as caught:
+        load_params(edited({"judge.trials": 0, "judge.warmup": 3, "sft.batch_size": -1}))
+    assert all(key in str(caught.value) for key in ("judge.trials", "judge.warmup", "sft.batch_size"))
+
+
+def test_a_missing_key_is_named(edited, tmp_path):
+    path = edited({})
+    document = yaml.safe_load(path.read_text())
+    del document["sft"]["steps"]
+    path.write_text(yaml.safe_dump(document))
+    with pytest.raises(ParamsError, match=r"sft\.steps: missing key"):
+        load_params(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("seed: [", id="not YAML"),
+        pytest.param("- 1", id="not a mapping"),
+        pytest.param("", id="empty"),
+    ],
+)
+def test_a_file_that_is_not_params_is_refused_by_name(tmp_path, text):
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    with pytest.raises(ParamsError, match=str(path)):
+        load_params(path)
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path):
+    with pytest.raises(ParamsError, match="nowhere"):
+        load_params(tmp_path / "nowhere.yaml")
+
+
+def test_a_profile_changes_only_what_it_names():
+    document = {"seed": 0, "sft": {"steps": 9, "batch_size": 4}, "profiles": {"small": {"sft": {"steps": 1}}}}
+    assert apply_profile(document, "small") == {"seed": 0, "sft": {"steps": 1, "batch_size": 4}}
+
+
+def test_an_unknown_profile_is_refused_with_those_there_are():
+    with pytest.raises(ParamsError, match="no profile 'big'; there are: small"):
+        apply_profile({"profiles": {"small": {}}}, "big")
+
+
+@pytest.mark.parametrize("name", sorted(read_document(Path("params.yaml"))["profiles"]))
+def test_every_profile_gives_params_that_load(tmp_path, name):
+    path = tmp_path / "params.yaml"
+    path.write_text(yaml.safe_dump(apply_profile(read_document(Path("params.yaml")), name)))
+    load_params(path)

@@ -1,0 +1,103 @@
+"""The report's numbers as tables for people and as rows and mappings for machines."""
+
+import io
+import json
+
+import pytest
+from report_builders import sample, summarised, three_kernels
+
+from tasks.report import kernel_tables, metrics, tables
+
+
+def test_the_kernel_table_counts_a_missing_kernel_as_the_reference_and_says_so():
+    table = kernel_tables.kernel_table(three_kernels(), device="Made-up processor", protocol="test-1")
+    assert table.rows[-1][0] == "geomean of 3 problems"
+    assert table.rows[-1][4] == "1.59x"  # the cube root of 4 * 1 * 1
+    assert "1 of 3 problems have no correct kernel" in table.note
+    assert "1.00x" in table.note
+    assert "Made-up processor" in table.note
+    assert "test-1" in table.note
+
+
+def test_the_numbers_of_the_field_are_given_by_baseline_level_split_and_track():
+    baselines = {"compile": {"level1/p": 2.0, "level2/p": 2.0, "level3/p": 2.0}}
+    table = kernel_tables.quoted_table(three_kernels(), baselines=baselines, device="d", protocol="p")
+    rows = {cells[:2]: dict(zip(table.header, cells, strict=True)) for cells in table.rows}
+    assert set(rows) == {
+        (baseline, group)
+        for baseline in ("eager", "compile", "best")
+        for group in ("all", "level 1", "level 2", "level 3", "train", "track framework")
+    }
+    assert [rows["eager", "all"][name] for name in ("mean", "median", "max", "fast_0", "fast_1")] == [
+        "2.00x",
+        "1.00x",
+        "4.00x",
+        "67%",
+        "33%",
+    ]
+    assert rows["compile", "all"]["geomean"] == "1.00x"  # 4 / 2, 1 / 2, and 1 where the reference is used
+    assert rows["eager", "track framework"]["problems"] == "2"
+
+
+def test_a_table_says_the_same_in_the_terminal_and_in_markdown():
+    from rich.console import Console
+
+    table = tables.stage_table(
+        summarised([sample("self_supervised", speedup=2.0), sample("self_supervised", "level1/b")]),
+        device="Made-up [processor]",
+        protocol="test-1",
+    )
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(tables.to_rich(table))
+    terminal, markdown = " ".join(console.export_text().split()), tables.to_markdown(table)
+    for cell in (*table.rows[0], "Made-up [processor]"):
+        assert cell in terminal
+        assert cell in markdown
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_a_narrow_terminal_hides_no_digit(width):
+    from rich.console import Console
+
+    table = tables.TextTable(
+        title="t", header=("name", "n"), rows=(("a" * 70, "1.25x (1.10-1.40)"),), labels=1, note=""
+    )
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(tables.to_rich(table))
+    text = console.export_text()
+    assert "1.25x" in text
+    assert "(1.10-1.40)" in text
+    assert text.count("a") >= 70
+
+
+def test_a_bar_in_a_cell_does_not_split_a_markdown_cell():
+    table = tables.TextTable(title="t", header=("name",), rows=(("a|b\nc",),), labels=1, note="n")
+    assert "| a\\|b c |" in tables.to_markdown(table)
+
+
+def test_metrics_are_rounded_nested_and_leave_out_what_is_not_known():
+    rows = summarised([sample(speedup=1.23456789), sample("self_supervised")])
+    found = metrics.flat_metrics(rows, three_kernels())
+    assert found["sft"]["train"]["sampled"]["speedup"] == 1.2346
+    assert "speedup" not in found["self_supervised"]["train"]["sampled"]
+    assert found["best_kernels"] == {
+        "problems": 3,
+        "geomean_speedup": 1.5874,
+        "max_speedup": 4.0,
+        "fast_0": 0.6667,
+        "fast_1": 0.3333,
+        "fast_1_2": 0.3333,
+        "fast_2": 0.3333,
+    }
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_rows_for_plots_leave_out_what_is_not_known():
+    assert metrics.kernel_rows(three_kernels()) == [
+        {"problem": "level1/p", "split": "train", "track": "framework", "speedup": 4.0},
+        {"problem": "level2/p", "split": "train", "track": "framework", "speedup": 1.0},
+        {"problem": "level3/p", "split": "train"},
+    ]
+    (row,) = metrics.summary_rows(summarised([sample()]))
+    assert (row["policy"], row["split"], row["mode"], row["correct"]) == ("sft", "train", "sampled", 0.0)
+    assert "speedup" not in row
