@@ -23,7 +23,6 @@ from prefect.states import Completed, State
 
 from flows.stages import STAGES
 
-
 SKIPPED = ("didn't change, skipping", "is cached - skipping run")
 """What DVC prints when a stage is up to date, or its outputs only have to be fetched from the cache."""
 

@@ -1,10 +1,9 @@
 """What is sent to MLflow. The only file that imports mlflow, and never in the process of a stage.
 
 A stage writes its numbers as JSON lines into a folder of its own; a child process follows that file and sends it on. So
-a stage waits neither for MLflow's import and start (4 s) nor for a slow or dead server, its numbers can be watched
-while it runs, and what was not sent is still in the folder, to be sent by `python -m tasks.tracking FOLDER`. A thread
-would share the import lock and the interpreter with the training it reports on; a child shares neither, and outlives a
-killed stage for as long as it takes to send the rest.
+a stage waits neither for MLflow's import and start (4 s) nor for a dead server, its numbers can be watched while it
+runs, and what was not sent is still there, to be sent by `python -m tasks.tracking FOLDER`. A thread would share import
+lock and interpreter with the training it reports on; a child outlives even a killed stage until the rest is sent.
 """
 
 import json
@@ -87,7 +86,7 @@ class Tracker:
         self._write("tags", values=dict(tags))
 
     def log_artifact(self, path: Path) -> None:
-        """File a file or a folder as it is now, or at the latest when the stage ends."""
+        """File a file or a folder as it is now or a little later, at the latest when the stage ends."""
         self._write("artifact", path=str(path.absolute()))
 
     def log_figure(self, figure: Any, name: str) -> None:
@@ -157,7 +156,8 @@ class _RemoteRun:
         from mlflow import MlflowClient
 
         self._client = MlflowClient(uri)
-        experiment_id = self._experiment_id(uri)
+        experiment = self._client.get_experiment_by_name(EXPERIMENT)
+        experiment_id = experiment.experiment_id if experiment else self._client.create_experiment(EXPERIMENT)
         same = f"tags.`{RUN_ID_TAG}` = '{start['run_id']}' AND attributes.status != 'FINISHED'"
         runs = self._client.search_runs([experiment_id], same, max_results=1) or [
             self._client.create_run(experiment_id, start["time_ms"], {RUN_ID_TAG: start["run_id"]}, start["stage"])
@@ -165,15 +165,16 @@ class _RemoteRun:
         self._id = runs[0].info.run_id
 
     def send(self, events: Iterable[Mapping[str, Any]]) -> None:
-        from mlflow.entities import Metric
+        from mlflow.entities import Metric, Param
 
         metrics: list[Metric] = []
         status = None
         for event in events:
             match event["event"]:
                 case "start":
-                    for name, value in event["params"].items():
-                        self._client.log_param(self._id, name, value)
+                    params = [Param(name, value) for name, value in event["params"].items()]
+                    for first in range(0, len(params), 100):  # MLflow takes no more at once
+                        self._client.log_batch(self._id, params=params[first : first + 100])
                 case "metrics":
                     at = event["time_ms"], event["step"]
                     metrics += [Metric(name, value, *at) for name, value in event["values"].items()]
@@ -186,18 +187,10 @@ class _RemoteRun:
                     self._client.log_artifact(self._id, event["path"])
                 case "end":
                     status = event["status"]
-        for first in range(0, len(metrics), 1000):  # MLflow takes no more at once
+        for first in range(0, len(metrics), 1000):
             self._client.log_batch(self._id, metrics[first : first + 1000])
         if status:
             self._client.set_terminated(self._id, status)
-
-    def _experiment_id(self, uri: str) -> str:
-        found = self._client.get_experiment_by_name(EXPERIMENT)
-        if found:
-            return found.experiment_id
-        # A server knows where its artifacts belong; a file's would be wherever the sender happens to run.
-        folder = Path(uri.removeprefix(_SQLITE)).parent.absolute() / "mlruns"
-        return self._client.create_experiment(EXPERIMENT, folder.as_uri() if uri.startswith(_SQLITE) else None)
 
 
 def _bursts(path: Path, writer_pid: int | None) -> Iterator[list[dict[str, Any]]]:
@@ -209,12 +202,12 @@ def _bursts(path: Path, writer_pid: int | None) -> Iterator[list[dict[str, Any]]
             is_alone = os.getppid() != writer_pid
             *lines, unfinished = (unfinished + events_file.read()).split("\n")
             events = [json.loads(line) for line in lines]
-            has_ended = any(event["event"] == "end" for event in events)
-            if is_alone and not has_ended:
-                events.append({"event": "end", "status": "KILLED"})
             if events:
                 yield events
-            if is_alone or has_ended:
+            if any(event["event"] == "end" for event in events):
+                return
+            if is_alone:
+                yield [{"event": "end", "status": "KILLED"}]
                 return
             time.sleep(POLL_S)
 

@@ -17,7 +17,6 @@ HARMLESS = {
     Path("flows/ancestors.py"),
     Path("flows/engine.py"),
     Path("flows/journal.py"),
-    Path("flows/records.py"),
     Path("flows/server.py"),
     Path("tasks/errors.py"),
     Path("tasks/params.py"),

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from textwrap import dedent
 
 import libcst as cst
@@ -51,9 +52,16 @@ class Rule:
                 yield match
 
 
-def rule(
-    pattern: str, replacement: str, *, when: Condition = lambda match: True, given: Given = lambda match: {}
-) -> Rule:
+def always(match: Match) -> bool:
+    return True
+
+
+def nothing(match: Match) -> dict[str, str]:
+    return {}
+
+
+@lru_cache(maxsize=None)
+def rule(pattern: str, replacement: str, *, when: Condition = always, given: Given = nothing) -> Rule:
     return Rule(Reader().read(cst.parse_expression(pattern)), dedent(replacement).strip(), when, given)
 
 

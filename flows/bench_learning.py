@@ -1,0 +1,116 @@
+"""Does it learn? Several seeds of the whole pipeline with more steps, and the ablations of contrastive RL.
+
+    python -m flows.bench_learning --seeds 0 1 2        # resumes where it was stopped; writes docs/results/cpu.md
+
+Every seed has a workspace under work/bench/. The ablations share the seed's first four stages through DVC's cache.
+"""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.workspace import make_workspace
+
+BENCH = Path("work/bench")
+ABLATIONS = {"buckets": "contrastive_rl", "random": "random exemplars", "none": "no exemplars"}
+
+Metrics = Mapping[str, Any]
+
+
+def run(seed: int, exemplars: str, profile: str) -> Metrics:
+    """One seed of the pipeline with one way of choosing exemplars; what evaluate measured."""
+    folder = BENCH / f"seed-{seed}-{exemplars}"
+    make_workspace(folder, profile=profile, changes={"seed": seed, "contrastive_rl.exemplars": exemplars})
+    with (folder / ".dvc" / "config").open("a") as config:
+        config.write(f"[cache]\n    dir = {(BENCH / 'cache').resolve()}\n")
+    first = BENCH / f"seed-{seed}-buckets" / "dvc.lock"
+    if exemplars != "buckets" and not (folder / "dvc.lock").exists():
+        shutil.copy(first, folder)
+    started = time.monotonic()
+    environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+    subprocess.run([sys.executable, "-m", "dvc", "repro"], cwd=folder, env=environment, check=True)
+    metrics = json.loads((folder / "data" / "evaluate" / "metrics.json").read_text())
+    took = folder / "minutes.json"
+    if not took.exists():
+        took.write_text(json.dumps(round((time.monotonic() - started) / 60, 1)))
+    return metrics | {"minutes": json.loads(took.read_text())}
+
+
+def report(found: Mapping[tuple[int, str], Metrics], profile: str) -> str:
+    """The results as Markdown: one row a policy, split and mode, each seed's number and their mean."""
+    seeds = sorted({seed for seed, _ in found})
+    policies = [("sft", "buckets", "sft"), ("self_supervised", "buckets", "self_supervised")]
+    policies += [("contrastive_rl", exemplars, name) for exemplars, name in ABLATIONS.items()]
+    lines = [
+        "# Learning on the CPU",
+        "",
+        f"Made by `make bench-learning`: profile `{profile}`, seeds {', '.join(map(str, seeds))}. Every number is the",
+        "mean over seeds, with each seed's own in brackets. Speedups are geometric means of correct samples over eager.",
+        "",
+    ]
+    for split in ("train", "held_out"):
+        for mode in ("sampled", "greedy"):
+            lines += [f"## {split.replace('_', ' ')}, {mode}", "", _header(), "|---|---|---|---|---|---|"]
+            for policy, exemplars, name in policies:
+                rows = [
+                    metrics[policy][split][mode]
+                    for (_, chosen), metrics in sorted(found.items())
+                    if chosen == exemplars and split in metrics[policy]
+                ]
+                if rows:
+                    lines.append(_row(name, rows))
+            lines.append("")
+    best = [metrics["best_kernels"]["geomean_speedup"] for (_, chosen), metrics in found.items() if chosen == "buckets"]
+    minutes = [metrics["minutes"] for (_, chosen), metrics in found.items() if chosen == "buckets"]
+    lines += [
+        f"Best verified kernel per problem, geomean over all problems (1.0x where there is none): {_numbers(best)}x.",
+        f"Minutes a seed, all six stages: {_numbers(minutes)}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _header() -> str:
+    return "| policy | parses | runs | correct | distinct | geomean speedup |"
+
+
+def _row(name: str, rows: Sequence[Metrics]) -> str:
+    shares = [_numbers([100 * row[key] for row in rows], digits=0) for key in ("parsed", "ran", "correct", "distinct")]
+    speedups = [row["speedup"] for row in rows if "speedup" in row]
+    return f"| {name} | " + " | ".join(f"{text} %" for text in shares) + f" | {_numbers(speedups, geometric=True)}x |"
+
+
+def _numbers(values: Sequence[float], *, digits: int = 2, geometric: bool = False) -> str:
+    if not values:
+        return "-"
+    mean = math.exp(statistics.fmean(map(math.log, values))) if geometric else statistics.fmean(values)
+    return f"{mean:.{digits}f} ({', '.join(f'{value:.{digits}f}' for value in values)})"
+
+
+def main() -> None:
+    """Parse the command line, run what is missing and write the page after every run."""
+    parser = argparse.ArgumentParser(description="Several seeds of the pipeline, with the ablations.")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--profile", default="bench")
+    parser.add_argument("--exemplars", nargs="+", choices=ABLATIONS, default=list(ABLATIONS))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/cpu.md"))
+    arguments = parser.parse_args()
+    found: dict[tuple[int, str], Metrics] = {}
+    for seed in arguments.seeds:
+        for exemplars in arguments.exemplars:
+            found[seed, exemplars] = run(seed, exemplars, arguments.profile)
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(report(found, arguments.profile))
+
+
+if __name__ == "__main__":
+    main()
