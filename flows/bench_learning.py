@@ -54,7 +54,7 @@ def report(found: Mapping[tuple[int, str], Metrics], profile: str) -> str:
         "# Learning on the CPU",
         "",
         f"Made by `make bench-learning`: profile `{profile}`, seeds {', '.join(map(str, seeds))}. Every number is the",
-        "mean over seeds, with each seed's own in brackets. Speedups are geometric means of correct samples over eager.",
+        "mean over seeds, each seed's own in brackets. Speedups are geometric means of correct samples over eager.",
         "",
     ]
     for split in ("train", "held_out"):

@@ -52,10 +52,12 @@ class Court:
     def judge(self, candidates: Sequence[Candidate], *, desc: str | None = None) -> list[Verdict]:
         """A verdict for each candidate, in their order; with a progress bar when there is a description."""
         todo = {c.candidate_id: c for c in candidates if c.candidate_id not in self._known}
+        reused = {c.candidate_id: self._known[c.candidate_id] for c in candidates if c.candidate_id not in todo}
         bar = progress(desc, total=len(todo), unit="candidate") if desc and todo else None
         fresh: list[Verdict] = []
         # The history is told of the candidates first: a verdict must never stand there without its text.
         self._record.candidates(candidates)
+        self._record.verdicts(list(reused.values()))
         with ThreadPoolExecutor(max_workers=self._workers) as pool:
             futures = [pool.submit(self._judge_patiently, candidate) for candidate in todo.values()]
             try:
@@ -118,6 +120,7 @@ class Recorder:
             started_at=stage.started_at,
         )
         self._problems: Sequence[Problem] = list(problems.values())  # until the first append has told of them
+        self._waiting: list[dict[str, Sequence[object]]] = []
         self._unwritable = False
 
     def candidates(self, candidates: Sequence[Candidate]) -> None:
@@ -132,9 +135,14 @@ class Recorder:
     def _append(self, **rows: Sequence[object]) -> None:
         if self._unwritable or not any(rows.values()):
             return
+        self._waiting.append(rows)
         try:
-            self._history.append(self._run, problems=self._problems, **rows)  # type: ignore[arg-type]
-            self._problems = ()
+            while self._waiting:
+                self._history.append(self._run, problems=self._problems, **self._waiting[0])  # type: ignore[arg-type]
+                self._problems = ()
+                self._waiting.pop(0)
+        except RetryableError as error:
+            say(f"the history is busy and is told later: {error}")
         except CudaL1Error as error:
             self._unwritable = True
             say(f"warning: the history is not being written: {error}")

@@ -1,9 +1,9 @@
 """What is sent to MLflow. The only file that imports mlflow, and never in the process of a stage.
 
 A stage writes its numbers as JSON lines into a folder of its own; a child process follows that file and sends it on. So
-a stage waits neither for MLflow's import and start (4 s) nor for a dead server, its numbers can be watched while it
-runs, and what was not sent is still there, to be sent by `python -m tasks.tracking FOLDER`. A thread would share import
-lock and interpreter with the training it reports on; a child outlives even a killed stage until the rest is sent.
+a stage waits neither for MLflow's start (4 s) nor for a dead server, its numbers can be watched while it runs, and what
+was not sent is still there, to be sent by `python -m tasks.tracking FOLDER`. A thread would share import lock and
+interpreter with the training it reports on; a child outlives even a killed stage until the rest is sent.
 """
 
 import json
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,14 @@ from urllib.parse import urlsplit
 
 EXPERIMENT = "cuda-l1"
 RUN_ID_TAG = "cuda_l1.run_id"
-EVENTS = "events.jsonl"
-LOG = "log.txt"
+EVENTS, LOG = "events.jsonl", "log.txt"
 
-FINISH_S = 15.0  # that a stage waits at its end for the last numbers to be sent
+FINISH_S = 30.0  # that a stage waits at its end for the last numbers to be sent
 POLL_S = 0.2
 CONNECT_S = 2.0
 
 _SQLITE = "sqlite:///"
-# MLflow's own defaults are 7 retries of 120 s each.
-_SENDER_ENVIRONMENT = {
+_SENDER_ENVIRONMENT = {  # MLflow's own defaults are 7 retries of 120 s each
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -55,12 +53,12 @@ def tracked(stage: str, *, run_id: str, params: Mapping[str, Any]) -> Iterator["
     again under the run_id of a run that did not finish continues that run.
     """
     tracker = Tracker(stage, run_id=run_id, params=params)
-    status = "FAILED"
     try:
         yield tracker
-        status = "FINISHED"
-    finally:
-        tracker.finish(status)
+    except BaseException:
+        tracker.finish("FAILED")
+        raise
+    tracker.finish("FINISHED")
 
 
 class Tracker:
@@ -91,8 +89,7 @@ class Tracker:
 
     def log_figure(self, figure: Any, name: str) -> None:
         """File a plotly figure, or the text of a page, as figures/<name>.html."""
-        html = figure if isinstance(figure, str) else figure.to_html()
-        self._write("figure", name=f"figures/{name}.html", html=html)
+        self._write("figure", name=f"{name}.html", html=figure if isinstance(figure, str) else figure.to_html())
 
     def finish(self, status: str) -> None:
         """End the run with one of MLflow's words for how, and wait a little until everything is sent."""
@@ -105,7 +102,6 @@ class Tracker:
         except subprocess.TimeoutExpired:
             self._warn(f"it took more than {FINISH_S:g} s")
             self._sender.kill()
-            self._sender.wait()
 
     def _write(self, event: str, **content: Any) -> None:
         if self._folder is None:
@@ -120,8 +116,9 @@ class Tracker:
 
     def _warn_of_failed_sender(self) -> None:
         if self._folder and self._sender and self._sender.poll():
-            log = (self._folder / LOG).read_text(errors="replace").strip()
-            self._warn(log.rpartition("\n")[2][:500])
+            log = self._folder / LOG
+            said = log.read_text(errors="replace").strip() if log.exists() else f"{self._folder} is gone"
+            self._warn(said.rpartition("\n")[2][:500])
 
     def _warn(self, reason: str) -> None:
         if self._has_warned:
@@ -130,16 +127,11 @@ class Tracker:
         fate = "lost: no folder can be written to"
         if self._folder:
             fate = f"kept in {self._folder}; to send them: {sys.executable} -m tasks.tracking {self._folder}"
-        logger.warning(
-            f"the numbers of {self._stage} do not reach MLflow at {tracking_uri()}: {reason}. They are {fate}"
-        )
+        logger.warning(f"numbers of {self._stage} do not reach MLflow at {tracking_uri()}: {reason}. They are {fate}")
 
 
 def send(folder: Path, *, writer_pid: int | None) -> None:
-    """Send to MLflow what a stage wrote into a folder, and remove the folder once all of it is sent.
-
-    writer_pid is our parent's, which may still be writing; None for a folder that nobody writes to any more.
-    """
+    """Send what a stage wrote into a folder, also while our parent, writer_pid, is still writing; then remove it."""
     uri = tracking_uri()
     _refuse_unreachable(uri)
     run = None
@@ -163,12 +155,12 @@ class _RemoteRun:
             self._client.create_run(experiment_id, start["time_ms"], {RUN_ID_TAG: start["run_id"]}, start["stage"])
         ]
         self._id = runs[0].info.run_id
+        self._client.update_run(self._id, status="RUNNING")
 
-    def send(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def send(self, events: Sequence[Mapping[str, Any]]) -> None:
         from mlflow.entities import Metric, Param
 
         metrics: list[Metric] = []
-        status = None
         for event in events:
             match event["event"]:
                 case "start":
@@ -182,15 +174,13 @@ class _RemoteRun:
                     for name, value in event["values"].items():
                         self._client.set_tag(self._id, name, value)
                 case "figure":
-                    self._client.log_text(self._id, event["html"], event["name"])
+                    self._client.log_text(self._id, event["html"], f"figures/{event['name']}")
                 case "artifact" if Path(event["path"]).exists():  # else the stage has replaced it since
                     self._client.log_artifact(self._id, event["path"])
-                case "end":
-                    status = event["status"]
         for first in range(0, len(metrics), 1000):
             self._client.log_batch(self._id, metrics[first : first + 1000])
-        if status:
-            self._client.set_terminated(self._id, status)
+        if events[-1]["event"] == "end":
+            self._client.set_terminated(self._id, events[-1]["status"])
 
 
 def _bursts(path: Path, writer_pid: int | None) -> Iterator[list[dict[str, Any]]]:
@@ -204,8 +194,8 @@ def _bursts(path: Path, writer_pid: int | None) -> Iterator[list[dict[str, Any]]
             events = [json.loads(line) for line in lines]
             if events:
                 yield events
-            if any(event["event"] == "end" for event in events):
-                return
+                if events[-1]["event"] == "end":
+                    return
             if is_alone:
                 yield [{"event": "end", "status": "KILLED"}]
                 return

@@ -25,6 +25,7 @@ RETRY_S = (0.005, 0.030)
 # DuckDB has one class for most of what can happen to a file; these are its words.
 _LOCKED = ("Could not set lock on file", "different configuration than existing connections", "already attached")
 _DAMAGED = ("not a valid DuckDB database file", "Corrupt database file", "Could not read enough bytes", "checksum")
+_UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
 _NEWER_FORMAT = ("Trying to read a database file with version number",)
 
 # Within this process DuckDB does not lock but refuses or shares, depending on the mode; so we queue up ourselves.
@@ -175,7 +176,7 @@ def _explanation(error: duckdb.Error, path: Path) -> CudaL1Error:
             f"{path} is damaged or not a DuckDB file; it was left as it is. Move it away and restore it from a copy: "
             f"the next stage starts a new one ({error})"
         )
-    if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException):
+    if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException) or _says(error, _UNWRITABLE):
         return MachineError(f"{path} cannot be read or written; free some space or make it accessible ({error})")
     return RecordError(f"{path}: {error}")
 

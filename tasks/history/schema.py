@@ -95,7 +95,7 @@ MIGRATIONS: tuple[str, ...] = (
 
 # In order: a view may use those before it.
 VIEWS: dict[str, str] = {
-    # Rounds and checks are lists within their verdict: a third of the size of tables of their own, and never torn.
+    # Rounds and checks are lists within their verdict: no key is stored once a round, and no verdict is ever torn.
     "timing_rounds": """
         SELECT verdict_id, generate_subscripts(reference_ms, 1) AS round,
                unnest(reference_ms) AS reference_ms, unnest(candidate_ms) AS candidate_ms

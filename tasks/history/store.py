@@ -71,6 +71,18 @@ _CONTRADICTIONS = (
         "ANTI JOIN candidates USING (candidate_id)",
         "has a sample or verdict but is not a known candidate; append the candidate with it",
     ),
+    # The text may differ: a killed step that is taken again samples anew, and what it wrote first was judged too.
+    (
+        "SELECT concat('sample ', number, ' of step ', step) FROM new_samples JOIN samples USING (step, number) "
+        "WHERE run_id = $run_id AND (new_samples.policy, new_samples.temperature) "
+        "!= (samples.policy, samples.temperature)",
+        "is recorded for another policy or temperature; give each its own step",
+    ),
+    (
+        "SELECT concat('sample ', number, ' of step ', step) FROM new_samples "
+        "GROUP BY step, number HAVING count(*) > 1",
+        "comes twice; number the samples of a step",
+    ),
 )
 
 
@@ -121,7 +133,10 @@ class History:
             HistoryBusyError: if a writer held the file for too long.
         """
         with reading(self.path) as connection:
-            return connection.sql(sql, params=list(parameters)).pl()
+            relation = connection.sql(sql, params=list(parameters))
+            if relation is None:
+                raise RecordError(f"{self.path}: {sql!r} has no rows to return; ask with SELECT")
+            return relation.pl()
 
     def _refuse_contradictions(self, connection: duckdb.DuckDBPyConnection, run: Run) -> None:
         for select, meaning in _CONTRADICTIONS:

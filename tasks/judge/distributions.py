@@ -13,11 +13,12 @@ import numpy as np
 
 from tasks.judge.wire import TensorSpec, offsets
 
-DISTRIBUTIONS = ("negated", "large", "small", "outliers")
+DISTRIBUTIONS = ("negated", "large", "small", "outliers", "few_values")
 _TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64}
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR = 30.0
 _MASK_VALUES = 8
+_CHUNKS, _LEVELS = 16, 3
 _ZERO_SHARE = 0.05
 
 
@@ -59,6 +60,9 @@ def transformed(
     for spec, start, where in zip(specs, offsets(specs)[0], domains, strict=True):
         if where.kind != "fixed":
             values = items(block, spec, start)
+            if name == "few_values":
+                values[:] = _few_values(values, rng)
+                continue
             values[:] = (_signed if where.kind == "signed" else _bounded)(values, where, name, rng)
     return block
 
@@ -108,6 +112,17 @@ def _bounded(values: np.ndarray, where: Domain, name: str, rng: np.random.Genera
         ends = np.where(rng.random(values.shape) < 0.5, where.low, where.high)
         changed = np.where(_outliers(values, rng), ends, values)
     return np.clip(changed, where.low, where.high)
+
+
+def _few_values(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Every stretch of memory with three of its values only.
+
+    Rounding to fewer bits is then off by the same amount many times over, and averages no longer hide it.
+    """
+    chunks = [
+        rng.choice(rng.choice(chunk, _LEVELS), chunk.size) for chunk in np.array_split(values, _CHUNKS) if chunk.size
+    ]
+    return np.concatenate(chunks)
 
 
 def _outliers(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:

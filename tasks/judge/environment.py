@@ -1,9 +1,12 @@
 """What a verdict says about where it was made."""
 
+import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from tasks.errors import MachineError
 
 
 def device_model() -> str:
@@ -31,3 +34,16 @@ def describe(facts: Mapping[str, Any], walls: list[str]) -> dict[str, str]:
         "machine": platform.machine(),
         "walls": ",".join(walls),
     }
+
+
+def require_linux() -> None:
+    """Refuse early where workers could be neither shared memory with nor ended for sure.
+
+    Raises:
+        MachineError: naming what is missing.
+    """
+    missing = [name for name in ("fork", "memfd_create", "pidfd_open", "sched_setaffinity") if not hasattr(os, name)]
+    if not Path("/proc/self/maps").exists():
+        missing.append("/proc")
+    if missing:
+        raise MachineError(f"the judge needs Linux with {', '.join(missing)}, which this machine lacks")

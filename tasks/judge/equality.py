@@ -1,8 +1,9 @@
 """When two outputs are equal: in form exactly, in value as far as single precision means it.
 
-The allowance for a tensor of floats is the larger of 8 times the reference's own error against float64 and 64 units in
-the last place, both on the scale of the reference's root mean square, plus 16 units of the element itself. Other
-summation orders, Winograd or fast exponentials stay below it; 10 or 11 bits of mantissa anywhere in the way do not.
+The allowance for a tensor of floats is the largest of 8 times the reference's own error against float64 and 128 units
+in the last place, both on the scale of the reference's root mean square, and 128 units of the element itself. A plain
+loop over a few thousand summands, Winograd or a fast exponential needs that; an operand rounded to 11 bits is off by
+about twenty times as much.
 """
 
 from collections.abc import Sequence
@@ -13,10 +14,11 @@ import numpy as np
 from tasks.judge.wire import TensorSpec, offsets
 
 OWN_ERROR_FACTOR = 8.0
-SCALE_ULPS = 64.0
-ELEMENT_ULPS = 16.0
+SCALE_ULPS = 128.0
+ELEMENT_ULPS = 128.0
 # Where float64 could not be had, the reference's own error is not known and is taken to be this many ulps.
 UNKNOWN_OWN_ERROR_ULPS = 32.0
+TINY = np.finfo(np.float32).tiny
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
@@ -58,15 +60,19 @@ def compare(
     worst = Comparison(max_error=0.0)
     for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):
         ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
-        found = _compare_floats(ours, theirs, spec, own_errors[index]) if spec.dtype in _EPSILON else _exact(ours, theirs)
+        found = (
+            _compare_floats(ours, theirs, spec, own_errors[index]) if spec.dtype in _EPSILON else _exact(ours, theirs)
+        )
         if found.max_error > worst.max_error:
-            worst = Comparison(max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else "")
+            worst = Comparison(
+                max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else ""
+            )
     return worst
 
 
 def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
     """The error of a single-precision run against a double-precision one, per output, as a share of the scale."""
-    wide = [TensorSpec.from_json(["float64" if s.dtype in _EPSILON else s.dtype, list(s.shape)]) for s in specs]
+    wide = widened(specs)
     errors = []
     for spec, start, wide_spec, wide_start in zip(specs, offsets(specs)[0], wide, offsets(wide)[0], strict=True):
         if spec.dtype not in _EPSILON or not spec.num_items:
@@ -79,6 +85,11 @@ def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpe
         scale = rms(truth)
         errors.append(error / scale if scale > 0 and np.isfinite(error) else unknown_own_error(spec))
     return errors
+
+
+def widened(specs: Sequence[TensorSpec]) -> list[TensorSpec]:
+    """The forms that the outputs take in a double-precision run."""
+    return [TensorSpec.from_json(["float64" if s.dtype in _EPSILON else s.dtype, list(s.shape)]) for s in specs]
 
 
 def unknown_own_error(spec: TensorSpec) -> float:
@@ -96,6 +107,11 @@ def as_array(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
 def is_finite(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
     starts, _ = offsets(specs)
     return all(bool(np.isfinite(as_array(block, s, at)).all()) for s, at in zip(specs, starts, strict=True))
+
+
+def has_nan(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+    starts, _ = offsets(specs)
+    return any(bool(np.isnan(as_array(block, s, at)).any()) for s, at in zip(specs, starts, strict=True))
 
 
 def rms(values: np.ndarray) -> float:
@@ -124,7 +140,7 @@ def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_
         worst = float(difference.max())
     if worst <= base:  # never for NaN
         return Comparison(max_error=worst / base if base > 0 else 0.0)
-    return _compare_carefully(ours.astype(np.float64), theirs.astype(np.float64), base, ELEMENT_ULPS * epsilon)
+    return _compare_carefully(ours, theirs, base, ELEMENT_ULPS * epsilon)
 
 
 def _quick_rms(values: np.ndarray) -> float:
@@ -133,6 +149,8 @@ def _quick_rms(values: np.ndarray) -> float:
 
 
 def _compare_carefully(ours: np.ndarray, theirs: np.ndarray, base: float, element: float) -> Comparison:
+    with np.errstate(invalid="ignore"):
+        ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     finite = np.isfinite(theirs)
     odd = ~finite & ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
     odd |= finite & ~np.isfinite(ours)
@@ -140,11 +158,11 @@ def _compare_carefully(ours: np.ndarray, theirs: np.ndarray, base: float, elemen
         at = int(np.argmax(odd))
         return Comparison(
             max_error=np.inf,
-            detail=f"{int(odd.sum())} of {theirs.size} values differ in being finite, such as {ours[at]} for {theirs[at]}",
+            detail=f"{int(odd.sum())} of {theirs.size} values differ in being finite, as {ours[at]} for {theirs[at]}",
         )
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(ours - theirs), 0.0)
-        allowed = np.maximum(base + element * np.where(finite, np.abs(theirs), 0.0), np.finfo(np.float32).tiny)
+        allowed = np.maximum(element * np.where(finite, np.abs(theirs), 0.0), max(base, float(TINY)))
         ratio = error / allowed
     at = int(np.argmax(ratio))
     if ratio[at] <= 1.0:

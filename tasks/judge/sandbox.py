@@ -5,33 +5,26 @@ this machine does not allow is left out, and the names of those that stand go in
 """
 
 import contextlib
-import ctypes
+import glob
 import os
 import resource
-import struct
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from tasks.judge import system
+
 SCRATCH_BYTES = 512 << 20
+COVER_BYTES = 64 << 20
 FILE_BYTES = 256 << 20
 MAX_PROCESSES = 96
 MAX_FILES = 512
-FIRST_UID = 61_000  # up to 61,183 belong to nobody: systemd's range for dynamic users begins above
+FIRST_UID, NUM_UIDS = 61_000, 180  # these belong to nobody: systemd's range for dynamic users begins above
+PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run", "/home", "/root")
 DEVICES = ("null", "zero", "full", "random", "urandom")
-
-_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
-    0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000,
-)  # fmt: skip
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 4096, 16384, 1 << 18
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
-_SYS_MOUNT_SETATTR = 442  # one number on every architecture
-_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
-_CAPABILITY_VERSION_3 = 0x20080522
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,8 +39,10 @@ class Limits:
     """The user to become, where we may choose; None to stay who we are."""
     scratch: str
     """Its only writable folder. Kept in memory where mounts can be made, else this folder itself."""
-    inductor_cache: str | None
-    """A folder of compiled headers that trusted code filled; candidates read it."""
+    user_home: str
+    """Hidden, as other folders with things of the user's are."""
+    compiler_cache: str
+    """A folder of compiled headers that trusted code filled; candidates read it, if it exists."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,11 +53,11 @@ class Limits:
 
 
 def die_with_parent(signal_number: int) -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal_number)
+    system.prctl(system.PR_SET_PDEATHSIG, signal_number)
 
 
 def adopt_orphans() -> None:
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
 
 
 def leave_shared_spaces() -> list[str]:
@@ -71,19 +66,19 @@ def leave_shared_spaces() -> list[str]:
     Once for all workers, because a network space takes milliseconds to make. Without the right to do so it is asked for
     inside a new user space, where we have every right and nobody outside does.
     """
-    spaces = {"network": _NEWNET, "ipc": _NEWIPC, "uts": _NEWUTS}
+    spaces = {"network": system.NEWNET, "ipc": system.NEWIPC, "uts": system.NEWUTS}
     uid, gid = os.geteuid(), os.getegid()
-    if _unshare(_NEWNET | _NEWIPC | _NEWUTS):
+    if system.unshare(system.NEWNET | system.NEWIPC | system.NEWUTS):
         return list(spaces)
-    if _unshare(_NEWUSER):
+    if system.unshare(system.NEWUSER):
         _map_identity(uid, gid)
-        return ["user", *(name for name, flag in spaces.items() if _unshare(flag))]
-    return [name for name, flag in spaces.items() if _unshare(flag)]
+        return ["user", *(name for name, flag in spaces.items() if system.unshare(flag))]
+    return [name for name, flag in spaces.items() if system.unshare(flag)]
 
 
 def enter_pid_space() -> bool:
     """Let the next child be the first process of a space of its own, whose end is the end of everything in it."""
-    return _unshare(_NEWPID)
+    return system.unshare(system.NEWPID)
 
 
 def confine(limits: Limits) -> list[str]:
@@ -95,58 +90,65 @@ def confine(limits: Limits) -> list[str]:
     for folder in (scratch, scratch / "home", scratch / "cache"):
         folder.mkdir(parents=True, exist_ok=True)
         if limits.uid is not None:
-            os.chown(folder, limits.uid, limits.uid)
+            with contextlib.suppress(OSError):  # a user space without that user, who then is not become either
+                os.chown(folder, limits.uid, limits.uid)
     _own_environment(scratch, limits)
     os.chdir(scratch)
     _set_limits(limits)
     walls.append("limits")
     if limits.uid is not None and _become(limits.uid):
         walls.append("uid")
-    if _drop_rights():
+    if system.drop_rights():
         walls.append("rights")
     return walls
 
 
 def can_read_installation() -> bool:
     """Whether this process can still import what a candidate may import later."""
-    try:
-        with open(sys.executable, "rb"), open(os.__file__, "rb"):
-            return all(os.access(path, os.R_OK | os.X_OK) for path in _installation())
-    except OSError:
-        return False
+    return all(os.access(path, os.R_OK | os.X_OK) for path in (sys.executable, *_installation())) and all(
+        os.access(path, os.R_OK) for path in (os.__file__, *glob.glob(f"{sys.prefix}/lib/python*/site-packages/*.py"))
+    )
 
 
 def _own_files(limits: Limits) -> bool:
     """A view of the file system in which everything is read-only and what is private is covered by empty folders."""
-    if not _unshare(_NEWNS):
+    if not system.unshare(system.NEWNS):
         return False
     try:
-        _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
-        _set_mount("/", add=_MS_RDONLY | _MS_NOSUID | _MS_NODEV, recursive=True)
+        system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
+        system.set_mount("/", add=system.MS_RDONLY | system.MS_NOSUID | system.MS_NODEV, recursive=True)
         kept = [(path, os.open(path, os.O_PATH)) for path in _kept(limits)]
         devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in DEVICES]
         covers = _covers(limits)
         for path in covers:
             Path(path).mkdir(parents=True, exist_ok=True)  # the scratch folder may lie within a cover
-            size = SCRATCH_BYTES if path == limits.scratch else 64 << 20
-            _mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},nr_inodes=65536,mode=1777")
+            size = SCRATCH_BYTES if path == limits.scratch else COVER_BYTES
+            system.mount(
+                "tmpfs", path, "tmpfs", system.MS_NOSUID | system.MS_NODEV, f"size={size},nr_inodes=65536,mode=1777"
+            )
         for path, fd in kept:
             if any(Path(path).is_relative_to(cover) for cover in covers):
                 Path(path).mkdir(parents=True, exist_ok=True)
-                _mount(f"/proc/self/fd/{fd}", path, None, _MS_BIND | _MS_REC)
+                system.mount(f"/proc/self/fd/{fd}", path, None, system.MS_BIND | system.MS_REC)
             os.close(fd)
         _own_devices(devices)
         with contextlib.suppress(OSError):  # refused where parts of /proc are hidden, as in most containers
-            _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC | _MS_RDONLY)
+            system.mount(
+                "proc", "/proc", "proc", system.MS_NOSUID | system.MS_NODEV | system.MS_NOEXEC | system.MS_RDONLY
+            )
     except OSError:
         return False
     return True
 
 
+def _mount_empty(path: str, num_bytes: int) -> None:
+    flags = system.MS_NOSUID | system.MS_NODEV
+    system.mount("tmpfs", path, "tmpfs", flags, f"size={num_bytes},nr_inodes=65536,mode=1777")
+
+
 def _covers(limits: Limits) -> list[str]:
     """Folders to hide, outer ones first. What is in them belongs to the user or to other programs."""
-    wanted = {os.path.realpath(limits.scratch), "/tmp", "/var/tmp", "/dev/shm", "/run", "/home", "/root"}
-    wanted.add(os.path.realpath(os.environ.get("JUDGE_USER_HOME", "/root")))
+    wanted = {os.path.realpath(limits.scratch), os.path.realpath(limits.user_home), *PRIVATE_FOLDERS}
     installation = {os.path.realpath(path) for path in _installation()}
     return sorted(
         path
@@ -156,8 +158,8 @@ def _covers(limits: Limits) -> list[str]:
 
 
 def _kept(limits: Limits) -> list[str]:
-    paths = [*_installation(), *([limits.inductor_cache] if limits.inductor_cache else [])]
-    return sorted({os.path.realpath(path) for path in paths})
+    paths = [*_installation(), limits.compiler_cache]
+    return sorted({os.path.realpath(path) for path in paths if os.path.isdir(path)})
 
 
 def _installation() -> Iterator[str]:
@@ -167,21 +169,20 @@ def _installation() -> Iterator[str]:
 
 
 def _own_devices(devices: list[tuple[str, int]]) -> None:
-    _mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID, "size=64k,mode=755")
+    system.mount("tmpfs", "/dev", "tmpfs", system.MS_NOSUID, "size=64k,mode=755")
     for name, fd in devices:
         Path(f"/dev/{name}").touch()
-        _mount(f"/proc/self/fd/{fd}", f"/dev/{name}", None, _MS_BIND)
-        _set_mount(f"/dev/{name}", remove=_MS_RDONLY | _MS_NODEV)
+        system.mount(f"/proc/self/fd/{fd}", f"/dev/{name}", None, system.MS_BIND)
+        system.set_mount(f"/dev/{name}", remove=system.MS_RDONLY | system.MS_NODEV)
         os.close(fd)
     for name, target in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         os.symlink(target, f"/dev/{name}")
     os.mkdir("/dev/shm")
-    _mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={64 << 20},mode=1777")
+    _mount_empty("/dev/shm", COVER_BYTES)
 
 
 def _own_environment(scratch: Path, limits: Limits) -> None:
     """The variables that decide where programs write. The rest was scrubbed when the zygote started."""
-    os.environ.pop("JUDGE_USER_HOME", None)
     for name in ("TMPDIR", "TEMP", "TMP"):
         os.environ[name] = str(scratch)
     os.environ["HOME"] = str(scratch / "home")
@@ -189,8 +190,6 @@ def _own_environment(scratch: Path, limits: Limits) -> None:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(scratch / "inductor")
     os.environ["TORCH_EXTENSIONS_DIR"] = str(scratch / "extensions")
     os.environ["TRITON_CACHE_DIR"] = str(scratch / "triton")
-    import tempfile
-
     tempfile.tempdir = None  # the zygote's answer is cached there
 
 
@@ -220,43 +219,11 @@ def _become(uid: int) -> bool:
         os.setresuid(uid, uid, uid)
     except OSError:
         return False
-    _prctl(_PR_SET_DUMPABLE, 1)  # changing user hid /proc/self from ourselves
+    system.prctl(system.PR_SET_DUMPABLE, 1)  # changing user hid /proc/self from ourselves
     return True
-
-
-def _drop_rights() -> bool:
-    """Give up every capability for good, and the way to get any by running a set-uid program."""
-    for capability in range(64):
-        if not _prctl(_PR_CAPBSET_DROP, capability):
-            break
-    header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
-    dropped = _libc.capset(header, bytes(24)) == 0
-    return _prctl(_PR_SET_NO_NEW_PRIVS, 1) and dropped
 
 
 def _map_identity(uid: int, gid: int) -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with contextlib.suppress(OSError):
             Path(f"/proc/self/{name}").write_text(text)
-
-
-def _unshare(flags: int) -> bool:
-    return bool(_libc.unshare(flags) == 0)
-
-
-def _prctl(option: int, value: int) -> bool:
-    return bool(_libc.prctl(option, value, 0, 0, 0) == 0)
-
-
-def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
-    texts = [text.encode() if text is not None else None for text in (source, target, kind, data)]
-    if _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]) != 0:
-        raise OSError(ctypes.get_errno(), "mount", target)
-
-
-def _set_mount(path: str, *, add: int = 0, remove: int = 0, recursive: bool = False) -> None:
-    attributes = struct.pack("QQQQ", add, remove, 0, 0)
-    flags = _AT_RECURSIVE if recursive else 0
-    if _libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, path.encode(), flags, attributes, len(attributes)) != 0:
-        raise OSError(ctypes.get_errno(), "mount_setattr", path)
-

@@ -4,6 +4,7 @@ Bump PROTOCOL whenever a change here, in the equality rule or in the order of th
 verdicts of different protocols are never compared.
 """
 
+import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -12,10 +13,15 @@ from dataclasses import dataclass
 PROTOCOL = "paired-1"
 
 SHORT_CALL_MS = 1.0
-MAX_CALLS = 4
+MIN_CALLS, MAX_CALLS = 2, 8
 MIN_ROUNDS = 5
 RESOLUTION_MS = 0.005
-MAX_SPREAD = 0.25
+
+MAX_BATCHES = 3
+SETTLED_ERROR = 0.04
+"""More rounds are taken until the standard error is at most this."""
+UNSTABLE_ERROR = 0.1
+"""A speedup that is still less certain than this is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,54 +31,55 @@ class Rounds:
     reference_ms: tuple[float, ...]
     candidate_ms: tuple[float, ...]
 
-    @property
-    def spread(self) -> float:
-        """Distance of the quartiles of the per-round ratios, as a share of their median.
+    def __add__(self, other: "Rounds") -> "Rounds":
+        return Rounds(
+            reference_ms=self.reference_ms + other.reference_ms, candidate_ms=self.candidate_ms + other.candidate_ms
+        )
 
-        >>> Rounds(reference_ms=(2.0,) * 5, candidate_ms=(1.0,) * 5).spread
+    @property
+    def standard_error(self) -> float:
+        """How far the median of the per-round ratios is likely off, as a share of it.
+
+        From the quartiles, which stray rounds do not move: 0.93 times their distance is the standard error of a median
+        of one, if the ratios are spread like a bell.
+
+        >>> Rounds(reference_ms=(2.0,) * 5, candidate_ms=(1.0,) * 5).standard_error
         0.0
         """
         ratios = [r / c for r, c in zip(self.reference_ms, self.candidate_ms, strict=True)]
         low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        return (high - low) / median
-
-    @property
-    def is_settled(self) -> bool:
-        return self.spread <= MAX_SPREAD
+        return 0.93 * (high - low) / median / math.sqrt(len(ratios))
 
 
-def measure_rounds(
-    reference: Callable[[int], float], candidate: Callable[[int], float], *, rounds: int, calls: int, rng: random.Random
+def measure_until_settled(
+    pair: Callable[[bool], tuple[float, float]], *, rounds: int, calls: int, rng: random.Random
 ) -> Rounds:
-    """Time both programs side by side, in random order within each round.
+    """Time both programs side by side, in random order within each pair, until their ratio is known well enough.
 
-    Pairing cancels slow drift; the random order keeps either program from always running on the other's warm cache. A
-    round of several calls counts as their mean, so that programs far below a millisecond are measured over one.
+    Pairing cancels slow drift; the random order keeps either program from always running on the other's warm cache. Of
+    the calls of a round the quickest counts: whatever disturbs a call makes it slower, and since every call has inputs
+    of its own and its outputs are checked, no call is quick without having done the work.
 
     Args:
-        reference: runs the reference once, on the inputs of the given number, and returns its time in ms.
-        candidate: the same for the candidate.
+        pair: runs both programs once on inputs that neither has seen, the reference first if its argument is true, and
+            returns the reference's and the candidate's ms.
+        rounds: pairs of one batch; where they do not settle, up to MAX_BATCHES are taken.
     """
-    times: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds):
-        sums = [0.0, 0.0]
-        for call in range(calls):
-            order = [(0, reference), (1, candidate)]
-            rng.shuffle(order)
-            for side, run in order:
-                sums[side] += run(number * calls + call)
-        for side in (0, 1):
-            times[side].append(sums[side] / calls)
-    return Rounds(reference_ms=tuple(times[0]), candidate_ms=tuple(times[1]))
+    taken = _measure(pair, rounds, calls, rng)
+    for _ in range(1, MAX_BATCHES):
+        if taken.standard_error <= SETTLED_ERROR:
+            break
+        taken += _measure(pair, rounds, calls, rng)
+    return taken
 
 
 def calls_per_round(faster_ms: float) -> int:
-    """How many calls make one round: more than one only for programs below a millisecond.
+    """How many calls of either program make one round: more for short ones, which are disturbed more easily.
 
     >>> calls_per_round(5.0), calls_per_round(0.4), calls_per_round(0.01)
-    (1, 3, 4)
+    (2, 3, 8)
     """
-    return max(1, min(MAX_CALLS, -int(-SHORT_CALL_MS // max(faster_ms, RESOLUTION_MS))))
+    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(SHORT_CALL_MS / max(faster_ms, RESOLUTION_MS))))
 
 
 def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:
@@ -99,3 +106,12 @@ def net_ms(measured_ms: float, exchange_ms: float) -> float:
 def exchange_ms(samples_ms: Sequence[float]) -> float:
     """The cost of an exchange in which nothing is computed: a low quantile, since noise only ever adds."""
     return statistics.quantiles(samples_ms, n=4, method="inclusive")[0]
+
+
+def _measure(pair: Callable[[bool], tuple[float, float]], rounds: int, calls: int, rng: random.Random) -> Rounds:
+    reference_ms, candidate_ms = [], []
+    for _ in range(rounds):
+        times = [pair(rng.random() < 0.5) for _ in range(calls)]
+        reference_ms.append(min(time for time, _ in times))
+        candidate_ms.append(min(time for _, time in times))
+    return Rounds(reference_ms=tuple(reference_ms), candidate_ms=tuple(candidate_ms))

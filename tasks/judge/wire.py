@@ -4,6 +4,7 @@ Nothing here trusts the other side. A frame is capped, must be one JSON object, 
 sending; tensors never cross as objects, only as raw bytes at agreed places.
 """
 
+import fcntl
 import json
 import mmap
 import os
@@ -19,6 +20,7 @@ import numpy as np
 
 FRAME_BYTES = 64 << 10
 LOG_BYTES = 4_000
+MAX_LOG_READS = 64
 ALIGNMENT = 4_096
 MAX_TENSORS = 256
 MAX_DIMENSIONS = 16
@@ -117,14 +119,11 @@ class Arena:
     """Memory shared with one worker. The referee makes it, and its size can never change under the referee."""
 
     def __init__(self, num_bytes: int) -> None:
-        import fcntl
-
         self.num_bytes = aligned(num_bytes)
         self.fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.num_bytes)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self.map = mmap.mmap(self.fd, self.num_bytes)
-        self.bytes = np.frombuffer(self.map, dtype=np.uint8)
+        self.bytes = np.frombuffer(mmap.mmap(self.fd, self.num_bytes), dtype=np.uint8)
 
     def write(self, at: int, block: np.ndarray) -> None:
         self.bytes[at : at + block.size] = block
@@ -134,8 +133,7 @@ class Arena:
         return self.bytes[at : at + num_bytes].copy()
 
     def close(self) -> None:
-        self.bytes = np.empty(0, dtype=np.uint8)
-        self.map.close()
+        self.bytes = np.empty(0, dtype=np.uint8)  # the map is let go of with the last view of it
         os.close(self.fd)
 
 
@@ -221,11 +219,10 @@ class Channel:
     @property
     def log(self) -> str:
         """The end of what the worker printed: for people, never a result."""
-        while self._log_fd is not None and select.select([self._log_fd], [], [], 0)[0]:
-            before = self._log
-            self._drain()
-            if self._log == before:
+        for _ in range(MAX_LOG_READS):
+            if self._log_fd is None or not select.select([self._log_fd], [], [], 0)[0]:
                 break
+            self._drain()
         return self._log.decode(errors="replace")
 
     def close(self) -> None:

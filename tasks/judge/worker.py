@@ -10,16 +10,18 @@ import json
 import linecache
 import mmap
 import os
+import random
 import socket
 import sys
 import traceback
 import types
 from typing import Any
 
+import numpy as np
 import torch
 
 from tasks.judge import values
-from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
+from tasks.judge.wire import FRAME_BYTES, ITEM_BYTES, TensorSpec, offsets
 
 TRACE_CHARS = 3_000
 # Exceptions that mean that a build inside the candidate failed, by name: most live in modules loaded only when used.
@@ -82,7 +84,7 @@ class Worker:
         """Make the model under a seed, or take up again the one made under it before."""
         seed = message["seed"]
         if seed not in self._models:
-            torch.manual_seed(seed)
+            _seed_all(seed)
             init_inputs = values.decode(message["init_inputs"])
             self._models[seed] = getattr(self._module, self._class_name)(*init_inputs)
         self._model = self._models[seed]
@@ -108,9 +110,12 @@ class Worker:
 
     def do_draw(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make inputs under a seed and lay them into the arena; only ever asked of the reference."""
-        torch.manual_seed(message["seed"])
+        _seed_all(message["seed"])
         rows, tensors = [], []
-        for item in self._module.get_inputs():
+        drawn = self._module.get_inputs()
+        if not isinstance(drawn, list | tuple):
+            raise OutputRefusedError(f"get_inputs returns a {type(drawn).__name__}, not a list")
+        for item in drawn:
             if isinstance(item, torch.Tensor):
                 tensors.append(item.detach())
                 rows.append({"tensor": [*_form(item), list(item.stride())]})
@@ -160,7 +165,9 @@ class Worker:
     def _arguments(self, at: int, *, fresh: bool) -> list[Any]:
         if at not in self._objects or fresh:
             self._objects[at] = [
-                self._view(item[0], at + item[1]) if isinstance(item, tuple) and isinstance(item[0], TensorSpec) else item
+                self._view(item[0], at + item[1])
+                if isinstance(item, tuple) and isinstance(item[0], TensorSpec)
+                else item
                 for item in self._inputs
             ]
         return self._objects[at]
@@ -201,6 +208,12 @@ class Worker:
         ]
 
 
+def _seed_all(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed % (1 << 32))
+
+
 def _form(tensor: torch.Tensor) -> list[Any]:
     return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
 
@@ -213,6 +226,8 @@ def _plain(result: Any) -> list[torch.Tensor]:
             raise OutputRefusedError(f"an output is of type {type(output).__name__}, not torch.Tensor")
         if output.layout is not torch.strided or output.device.type not in ("cpu", "cuda"):
             raise OutputRefusedError(f"an output is a {output.layout} tensor on {output.device.type}")
+        if _form(output)[0] not in ITEM_BYTES:
+            raise OutputRefusedError(f"an output is of dtype {output.dtype}, which cannot be compared")
     return [output.detach() for output in outputs]
 
 

@@ -5,13 +5,17 @@ worker gets a supervisor, which is the only parent it has and the only one left 
 """
 
 import contextlib
+import fcntl
 import gc
 import json
 import mmap
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -39,7 +43,7 @@ def main() -> None:
             control.close()
             _supervise(request, *fds)
         if request["op"] == "warm_compiler":
-            _warm_compiler()
+            _warm_compiler(Path(request["cache"]))
         for fd in fds:
             os.close(fd)
 
@@ -57,15 +61,33 @@ def _warm_up() -> None:
     gc.freeze()  # a copy's collections must not walk, and so copy, the pages of the original
 
 
-def _warm_compiler() -> None:
-    import torch._dynamo
-    import torch._inductor.compile_fx
-    from torch._inductor import cpu_vec_isa
+def _warm_compiler(cache: Path) -> None:
+    """Load the compiler of graphs and compile once, so that workers inherit what it found out about this machine.
 
-    with contextlib.suppress(Exception):  # without a compiler candidates find out for themselves
-        cpu_vec_isa.valid_vec_isa_list()
+    The instruction set and the precompiled headers take 20 seconds; the headers stay in the cache folder, which workers
+    read and nobody but us writes.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / "complete").exists():  # a header cut short by a kill would be taken for a whole one
+            shutil.rmtree(cache / "files", ignore_errors=True)
+        (cache / "files").mkdir(exist_ok=True)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.tempdir = str(cache / "files")
+        with contextlib.suppress(Exception):  # without a C++ compiler candidates find out for themselves
+            torch.compile(lambda x: torch.relu(x @ x) * 2 + 1)(torch.ones(64, 64))
+            (cache / "complete").touch()
+        torch._dynamo.reset()
     gc.collect()
     gc.freeze()
+
+
+def _use_own_compiler_files(scratch: str) -> None:
+    """What the cache lacks goes to the worker's scratch folder."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if codecache is not None:
+        codecache._HEADER_DIR = f"{scratch}/headers"
+        codecache._HEADER_LOCK_DIR = f"{scratch}/headers/locks"
 
 
 def _supervise(request: dict[str, Any], connection_fd: int, arena_fd: int, log_fd: int, life_fd: int) -> NoReturn:
@@ -87,7 +109,7 @@ def _supervise(request: dict[str, Any], connection_fd: int, arena_fd: int, log_f
     for fd in (connection_fd, arena_fd, log_fd):
         os.close(fd)
     signal.signal(signal.SIGTERM, lambda *_: _end(worker))
-    os.write(life_fd, f"{worker}\n".encode())
+    os.write(life_fd, f"{os.getpid()} {worker}".encode())
     with contextlib.suppress(ChildProcessError):
         os.waitpid(worker, 0)
     _sweep()
@@ -107,11 +129,11 @@ def _work(
     os.dup2(log_fd, 2)
     os.dup2(connection_fd, 3)
     os.closerange(4, 4_096)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # what is printed before a kill must not be lost
     connection = socket.socket(fileno=3)
     walls += sandbox.confine(limits)
-    connection.send(json.dumps({"id": 0, "walls": walls}).encode())
+    sandbox.die_with_parent(signal.SIGKILL)  # becoming another user has undone it
+    _use_own_compiler_files(limits.scratch)
+    connection.send(json.dumps({"walls": walls, "reads_installation": sandbox.can_read_installation()}).encode())
     Worker(connection, arena).serve()
     os._exit(0)
 

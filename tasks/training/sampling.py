@@ -6,9 +6,10 @@ is several times faster.
 """
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import LongTensor, Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
@@ -159,7 +160,7 @@ class _Writer:
         self._mask = self._mask[rows]
         self._positions = self._positions[rows]
         self.logits = self.logits[rows]
-        self._cache.batch_select_indices(rows)
+        self._cache.reorder_cache(cast(LongTensor, rows))
 
     def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         output = self._model(
@@ -192,9 +193,9 @@ class _GrowingLayer(DynamicLayer):
         self._values[:, :, start : self._length] = value_states
         return self._show()
 
-    def batch_select_indices(self, indices: Tensor) -> None:
-        self._keys = self._keys[indices]
-        self._values = self._values[indices]
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        self._keys = self._keys[beam_idx]
+        self._values = self._values[beam_idx]
         self._show()
 
     def _show(self) -> tuple[Tensor, Tensor]:

@@ -3,8 +3,11 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import torch
 from datasets import Dataset
+from torch import Tensor
 from trl import SFTConfig, SFTTrainer
 
 from tasks.errors import PolicyError
@@ -15,7 +18,7 @@ from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 # Batches are cut from a pool of so many, sorted by length: little padding, and still a different mix each time.
 _POOLED_BATCHES = 16
-_ROW_KEYS = ("loss", "learning_rate", "grad_norm", "entropy", "mean_token_accuracy")
+_ROW_KEYS = ("loss", "accuracy", "learning_rate", "grad_norm")
 
 
 def train_sft(
@@ -68,7 +71,7 @@ def train_sft(
         train_sampling_strategy="sequential",
         dataset_kwargs={"skip_prepare_dataset": True},  # the rows are tokenised and labelled
     )
-    trainer = SFTTrainer(
+    trainer = _CompletionTrainer(
         model=policy.model,
         args=config,
         train_dataset=Dataset.from_list([rows[index] for index in order]),
@@ -76,6 +79,22 @@ def train_sft(
         callbacks=[CheckpointCallback(checkpoints), StepCallback(on_step, _ROW_KEYS)],
     )
     return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
+
+
+class _CompletionTrainer(SFTTrainer):
+    """Computes next-token probabilities for completions only. Without a GPU, TRL computes those of the prompts too."""
+
+    def compute_loss(self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any) -> Tensor:
+        labels = inputs["labels"][:, 1:]
+        hidden = model.base_model(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
+        ).last_hidden_state[:, :-1]
+        is_scored = labels != -100
+        logits = model.get_output_embeddings()(hidden[is_scored]).float()
+        targets = labels[is_scored]
+        with torch.no_grad():
+            self._metrics["train"]["accuracy"].append((logits.argmax(dim=-1) == targets).float().mean().item())
+        return torch.nn.functional.cross_entropy(logits, targets)
 
 
 def _tokenised(policy: Policy, example: Example) -> dict[str, list[int]] | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from tasks.variants.names import defined_names, used_names
+from tasks.variants.names import Statement, defined_names, used_names
 
 # What a rewrite may use without importing it.
 KNOWN_IMPORTS = {
@@ -59,21 +59,17 @@ def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _is_import(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and isinstance(
-        statement.body[0], cst.Import | cst.ImportFrom
-    )
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import | cst.ImportFrom)
 
 
-def _import_block(
-    present: Sequence[cst.BaseStatement | cst.SimpleStatementLine], *, used: set[str]
-) -> list[cst.BaseStatement | cst.SimpleStatementLine]:
+def _import_block(present: Sequence[Statement], *, used: set[str]) -> list[Statement]:
     """Used imports, the standard library's before torch's, with what KNOWN_IMPORTS can add."""
     lines = {cst.Module([_spaced_by(0, line)]).code.strip() for line in present if defined_names(line) & used}
     imported = {name for line in present for name in defined_names(line)}
     lines.update(line for name, line in KNOWN_IMPORTS.items() if name in used - imported)
     standard = sorted(line for line in lines if "torch" not in line)
     torch = sorted(line for line in lines if "torch" in line)
-    blocks = [cst.parse_statement(line) for line in (*standard, *torch)]
+    blocks: list[Statement] = [cst.parse_statement(line) for line in (*standard, *torch)]
     if standard and torch:
         blocks[len(standard)] = _spaced_by(1, blocks[len(standard)])
     return blocks
@@ -85,7 +81,7 @@ def _blank_lines(above: cst.CSTNode, below: cst.CSTNode) -> int:
     return 1 if _is_import(above) else 0
 
 
-def _spaced_by(lines: int, statement: cst.CSTNode) -> cst.CSTNode:
+def _spaced_by(lines: int, statement: Statement) -> Statement:
     return statement.with_changes(leading_lines=[cst.EmptyLine(indent=False) for _ in range(lines)])
 
 
@@ -103,7 +99,7 @@ def _binding(node: cst.CSTNode) -> int:
 
 def _bare(node: cst.BaseExpression, *, at_least: int) -> cst.BaseExpression:
     """Without its parentheses, where an operator that binds with strength `at_least` does not need them."""
-    if not node.lpar or not 0 <= _binding(node) or _binding(node) < at_least or _spans_lines(node):
+    if not node.lpar or _binding(node) < max(at_least, 0) or _spans_lines(node):
         return node
     return node.with_changes(lpar=[], rpar=[])
 
@@ -145,10 +141,12 @@ class _Cleaner(cst.CSTTransformer):
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BinaryOperation:
         own = _binding(updated_node)
-        tighter_left = isinstance(updated_node.operator, cst.Power)
+        if isinstance(updated_node.operator, cst.Power):  # groups from the right, and a sign may follow it
+            left, right = own + 1, _PRECEDENCE[cst.UnaryOperation]
+        else:
+            left, right = own, own + 1
         return updated_node.with_changes(
-            left=_bare(updated_node.left, at_least=own + tighter_left),
-            right=_bare(updated_node.right, at_least=own + (not tighter_left)),
+            left=_bare(updated_node.left, at_least=left), right=_bare(updated_node.right, at_least=right)
         )
 
     def leave_UnaryOperation(

@@ -1,32 +1,93 @@
 """Names in a program: which ones a piece of it uses, which ones it defines, and what a class needs to stand alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from functools import cache, lru_cache
 from typing import TypeVar
 
 import libcst as cst
 
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 Node = TypeVar("Node", bound=cst.CSTNode)
 
+_LAYOUT = (
+    "whitespace",
+    "leading_lines",
+    "lines_after",
+    "trailing",
+    "header",
+    "footer",
+    "lpar",
+    "rpar",
+    "comma",
+    "semicolon",
+)
+_NOT_VARIABLES = {(cst.Attribute, "attr"), (cst.Arg, "keyword"), (cst.Param, "star")}
 
-def used_names(node: cst.CSTNode) -> list[str]:
+
+def words(text: str) -> frozenset[str]:
+    """Names from a text that separates them by spaces, for long sets of them."""
+    return frozenset(text.split())
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and everything in it but white space, in the order of the text.
+
+    libcst's own visitors build every node anew, which costs more than everything else that is done here.
+    """
+    yield node
+    for part in parts_of(node):
+        yield from walk(part)
+
+
+def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes directly in a node but white space."""
+    for name in _parts(type(node)):
+        value = getattr(node, name)
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(each, cst.CSTNode):
+                yield each
+
+
+@lru_cache(maxsize=8192)
+def used_names(node: cst.CSTNode) -> tuple[str, ...]:
     """Every variable read or written in a node, in order and as often as it occurs; no attributes, no keywords."""
-    collector = _NameCollector()
-    node.visit(collector)
-    return collector.names
+    if isinstance(node, cst.Name):
+        return (node.value,)
+    names: list[str] = []
+    for name in _parts(type(node)):
+        if (type(node), name) in _NOT_VARIABLES:
+            continue
+        value = getattr(node, name)
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(each, cst.CSTNode):
+                names.extend(used_names(each))
+    return tuple(names)
 
 
-def defined_names(statement: cst.CSTNode) -> set[str]:
-    """Names that a top-level statement binds or changes; empty for a bare expression."""
+@lru_cache(maxsize=2048)
+def defined_names(statement: cst.CSTNode) -> frozenset[str]:
+    """Names that a statement binds or changes, those of loops in it included; none for a bare expression."""
     if isinstance(statement, cst.ClassDef | cst.FunctionDef):
-        return {statement.name.value}
-    collector = _DefinitionCollector()
-    statement.visit(collector)
-    return collector.names
+        return frozenset({statement.name.value})
+    names: set[str] = set()
+    for node in walk(statement):
+        match node:
+            case cst.AssignTarget(target=target) | cst.AugAssign(target=target) | cst.AnnAssign(target=target):
+                names |= _bound(target)
+            case cst.For(target=target):
+                names |= _bound(target)
+            case cst.ImportAlias(name=name, asname=asname):
+                names |= _bound(asname.name if asname else name)
+            case cst.FunctionDef(name=name) | cst.ClassDef(name=name):
+                names |= _bound(name)
+    return frozenset(names)
 
 
-def reachable(module: cst.Module, *, roots: Iterable[str]) -> set[cst.CSTNode]:
+def reachable(module: cst.Module, *, roots: Iterable[str]) -> set[Statement]:
     """The top-level statements that the roots need, themselves included."""
-    wanted, waiting, statements = set(roots), True, set()
+    wanted, waiting = set(roots), True
+    statements: set[Statement] = set()
     while waiting:
         waiting = False
         for statement in module.body:
@@ -44,58 +105,17 @@ def renamed(module: cst.Module, new_names: Mapping[str, str]) -> cst.Module:
 
 def substituted(node: Node, new_names: Mapping[str, str]) -> Node:
     """The node with variables renamed wherever they occur in it."""
-    if not new_names:
+    if all(new_names.get(name, name) == name for name in used_names(node)):
         return node
     changed = node.visit(_Renamer(new_names))
     assert isinstance(changed, type(node))
     return changed
 
 
-class _NameCollector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.names.append(node.value)
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:
-        node.value.visit(self)
-        return False
-
-    def visit_Arg(self, node: cst.Arg) -> bool:
-        node.value.visit(self)
-        return False
-
-
-class _DefinitionCollector(cst.CSTVisitor):
-    """Collects what assignments, imports, functions and classes bind; for `a.b = c` that is a."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        self.names.update(_bound(node.target))
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self.names.update(_bound(node.target))
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        self.names.update(_bound(node.target))
-
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> None:
-        alias = node.asname.name if node.asname else node.name
-        self.names.update(_bound(alias))
-
-    def visit_For(self, node: cst.For) -> None:
-        self.names.update(_bound(node.target))
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        self.names.add(node.name.value)
-        return False
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
-        self.names.add(node.name.value)
-        return False
+@cache
+def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    """Fields of a kind of node that hold other nodes, without white space and parentheses."""
+    return tuple(each.name for each in fields(kind) if not each.name.startswith(_LAYOUT))
 
 
 def _bound(target: cst.CSTNode) -> set[str]:

@@ -81,7 +81,7 @@ def explore(
     seen = {render(start)}
     useless: set[tuple[str, str]] = set()
     for _ in range(draws):
-        program, recipe = start, ()
+        program, recipe = start, tuple[str, ...]()
         for _ in range(rng.randint(1, depth)):
             program, name = _random_step(program, rewrites, rng=rng, useless=useless)
             if name is None:

@@ -31,7 +31,8 @@ def read_loop(reader: Reader, step: Step) -> dict[str, Node]:
     body = Reader(known, inner)
     updates = []
     for statement in loop.body:
-        assert isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+        assert isinstance(statement, ast.Assign)
+        assert isinstance(statement.targets[0], ast.Name)
         updates.append((f"{statement.targets[0].id}_", body.read(statement.value)))
     header = f"for (int {counter} = {bounds[0]}; {counter} < {bounds[1]}; {counter}++)"
     read = Loop(header, tuple((f"{name}_", node) for name, node in initial.items()), tuple(updates))

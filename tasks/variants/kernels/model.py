@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tasks.variants.kernels.shapes import Shapes
-from tasks.variants.kernels.values import Layer, Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,10 @@ class Model:
 
 def read_model(code: str) -> Model | None:
     """ModelNew of a program that also has get_inputs, or None where the program is not of the usual form."""
-    tree = ast.parse(code)
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:  # some programs are broken on purpose
+        return None
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     model = classes.get("ModelNew")
@@ -77,9 +79,10 @@ def _attributes(init: ast.FunctionDef, scope: Shapes) -> Iterator[tuple[str, obj
     for statement in init.body:
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                known = scope.of(value)
-                yield f"self.{name}", known
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="register_buffer"), args=[name_node, value, *_])):
-                known = scope.of(value)
-                if isinstance(known, Tensor | Layer) and isinstance(name_node, ast.Constant):
-                    yield f"self.{name_node.value}", known
+                yield f"self.{name}", scope.of(value)
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=str() as name), value, *_]
+                )
+            ):
+                yield f"self.{name}", scope.of(value)

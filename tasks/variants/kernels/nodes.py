@@ -1,6 +1,6 @@
 """Expressions that C can compute element by element or row by row, as trees."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,7 +30,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An elementwise operation; "{0}" in its C template is the first argument, "{0.bare}" needs no parentheses there."""
+    """An elementwise operation; "{0}" in its C template is the first argument, and text.py says what "{0:1}" is."""
 
     template: str
     arguments: "tuple[Node, ...]"
@@ -58,7 +58,7 @@ class Loop:
     initial: "tuple[tuple[str, Node], ...]"
     """What the carried values start as."""
     updates: "tuple[tuple[str, Node], ...]"
-    """Assignments of the body in order; in them, carried values are Ops without arguments whose template is the name."""
+    """Assignments of the body in order; what it assigns is read as an Op without arguments, its template the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +123,17 @@ def _outside(loop: Loop) -> Iterator[Node]:
 
     for _, update in loop.updates:
         yield from visit(update)
+
+
+def replaced(node: Node, changes: Mapping[Node, Node]) -> Node:
+    """The tree with some of its parts exchanged for others of equal shape; loops stay as they are."""
+    if node in changes:
+        return replaced(changes[node], changes)
+    match node:
+        case Op():
+            return Op(
+                node.template, tuple(replaced(part, changes) for part in node.arguments), node.shape, node.is_boolean
+            )
+        case Reduce():
+            return Reduce(node.kind, replaced(node.argument, changes), node.first, node.stop, node.shape)
+    return node

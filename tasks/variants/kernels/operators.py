@@ -3,27 +3,28 @@
 NaN and infinities come out as torch has them: comparisons are written so that NaN falls into the branch that keeps it.
 """
 
-import math
 from collections.abc import Callable
 
-from tasks.variants.kernels.nodes import Kind, Node, Number, Op, Reduce, Unsupported, operate
+from tasks.variants.kernels.nodes import Kind, Node, Number, Op, Reduce, Unsupported, operate, replaced, walk
 from tasks.variants.kernels.values import Shape, reduced
 
+# An extremum, and how many NaN it has passed over.
+_CHECKED = "({1} > 0.0f ? NAN : {0})"
 _SOFTPLUS = "({0} > 20.0f ? {0} : log1pf(expf({0})))"
 UNARY = {
-    "abs": "fabsf({0.bare})",
-    "exp": "expf({0.bare})",
-    "exp2": "exp2f({0.bare})",
-    "expm1": "expm1f({0.bare})",
-    "log": "logf({0.bare})",
-    "log1p": "log1pf({0.bare})",
-    "log2": "log2f({0.bare})",
-    "sqrt": "sqrtf({0.bare})",
-    "rsqrt": "1.0f / sqrtf({0.bare})",
-    "sin": "sinf({0.bare})",
-    "cos": "cosf({0.bare})",
-    "tanh": "tanhf({0.bare})",
-    "erf": "erff({0.bare})",
+    "abs": "fabsf({0:0})",
+    "exp": "expf({0:0})",
+    "exp2": "exp2f({0:0})",
+    "expm1": "expm1f({0:0})",
+    "log": "logf({0:0})",
+    "log1p": "log1pf({0:0})",
+    "log2": "log2f({0:0})",
+    "sqrt": "sqrtf({0:0})",
+    "rsqrt": "1.0f / sqrtf({0:0})",
+    "sin": "sinf({0:0})",
+    "cos": "cosf({0:0})",
+    "tanh": "tanhf({0:0})",
+    "erf": "erff({0:0})",
     "neg": "-{0}",
     "square": "{0} * {0}",
     "reciprocal": "1.0f / {0}",
@@ -43,27 +44,27 @@ UNARY = {
     "detach": "{0}",
 }
 BINARY = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
+    "add": "{0:1} + {1:2}",
+    "sub": "{0:1} - {1:2}",
+    "mul": "{0:2} * {1}",
+    "div": "{0:2} / {1}",
     "maximum": "({0} > {1} || {0} != {0} ? {0} : {1})",
     "minimum": "({0} < {1} || {0} != {0} ? {0} : {1})",
 }
 COMPARISONS = {
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
+    "gt": "{0:1} > {1:1}",
+    "ge": "{0:1} >= {1:1}",
+    "lt": "{0:1} < {1:1}",
+    "le": "{0:1} <= {1:1}",
+    "eq": "{0:1} == {1:1}",
+    "ne": "{0:1} != {1:1}",
     "logical_and": "{0} && {1}",
     "logical_or": "{0} || {1}",
 }
 # Losses before their reduction; the first argument is the prediction.
 LOSSES: dict[str, Callable[[Node, Node], Node]] = {
-    "mse_loss": lambda x, y: power(operate("{0} - {1}", x, y), 2),
-    "l1_loss": lambda x, y: operate("fabsf({0.bare} - {1})", x, y),
+    "mse_loss": lambda x, y: power(operate("{0:1} - {1:2}", x, y), 2),
+    "l1_loss": lambda x, y: operate("fabsf({0:1} - {1:2})", x, y),
     "smooth_l1_loss": lambda x, y: _huber(x, y),
     "huber_loss": lambda x, y: _huber(x, y),
     "binary_cross_entropy_with_logits": lambda x, y: operate(
@@ -73,7 +74,7 @@ LOSSES: dict[str, Callable[[Node, Node], Node]] = {
 
 
 def _huber(x: Node, y: Node) -> Node:
-    distance = operate("fabsf({0.bare} - {1})", x, y)
+    distance = operate("fabsf({0:1} - {1:2})", x, y)
     return operate("({0} < 1.0f ? 0.5f * {0} * {0} : {0} - 0.5f)", distance)
 
 
@@ -103,7 +104,7 @@ def power(x: Node, exponent: float) -> Node:
         2.0: UNARY["square"],
         3.0: "{0} * {0} * {0}",
     }
-    return operate(known[exponent], x) if exponent in known else operate("powf({0.bare}, {1.bare})", x, Number(exponent))
+    return operate(known[exponent], x) if exponent in known else operate("powf({0:0}, {1:0})", x, Number(exponent))
 
 
 def reduce(name: str, x: Node, dims: object, *, keepdim: bool, unbiased: bool = True) -> Node:
@@ -125,19 +126,19 @@ def reduce(name: str, x: Node, dims: object, *, keepdim: bool, unbiased: bool = 
         case "sum":
             return over("sum", x)
         case "mean":
-            return operate("{0} / m", over("sum", x))
+            return operate("{0:2} / m", over("sum", x))
         case "max" | "amax":
-            return operate("({1} > 0.0f ? NAN : {0})", over("max", x), over("sum", operate("{0} != {0}", x)))
+            return operate(_CHECKED, over("max", x), over("sum", operate("{0} != {0}", x)))
         case "min" | "amin":
-            return operate("({1} > 0.0f ? NAN : {0})", over("min", x), over("sum", operate("{0} != {0}", x)))
+            return operate(_CHECKED, over("min", x), over("sum", operate("{0} != {0}", x)))
         case "norm":
             return operate(UNARY["sqrt"], over("sum", power(x, 2)))
         case "var":
-            distance = operate("{0} - {1}", x, operate("{0} / m", over("sum", x, kept)))
-            return operate("{0} / (m - 1)" if unbiased else "{0} / m", over("sum", power(distance, 2)))
+            distance = operate("{0:1} - {1:2}", x, operate("{0:2} / m", over("sum", x, kept)))
+            return operate("{0:2} / (m - 1)" if unbiased else "{0:2} / m", over("sum", power(distance, 2)))
         case "logsumexp":
-            exponentials = operate("expf({0.bare} - {1})", x, over("max", x, kept))
-            return operate("{0} + logf({1.bare})", over("max", x), over("sum", exponentials))
+            exponentials = operate("expf({0:1} - {1:2})", x, over("max", x, kept))
+            return operate("{0} + logf({1:0})", over("max", x), over("sum", exponentials))
     raise Unsupported(name)
 
 
@@ -148,13 +149,29 @@ def softmax(x: Node, dim: object, *, is_log: bool) -> Node:
     distance = operate(BINARY["sub"], x, Reduce("max", x, first, stop, kept))
     exponentials = operate(UNARY["exp"], distance)
     total = Reduce("sum", exponentials, first, stop, kept)
-    return operate("{0} - logf({1.bare})", distance, total) if is_log else operate(BINARY["div"], exponentials, total)
+    return operate("{0:1} - logf({1:0})", distance, total) if is_log else operate(BINARY["div"], exponentials, total)
+
+
+def without_needless_checks(root: Node) -> Node:
+    """The tree without looking for NaN in maxima that a softmax by hand subtracts: its sum has the NaN anyway."""
+    distances = {
+        node.argument.arguments[0]
+        for node in walk(root)
+        if isinstance(node, Reduce) and isinstance(node.argument, Op) and node.argument.template == UNARY["exp"]
+    }
+    needless: dict[Node, Node] = {}
+    for distance in distances:
+        match distance:
+            case Op(template="{0:1} - {1:2}", arguments=(x, Op(arguments=(Reduce() as top, _)) as checked)):
+                if checked.template == _CHECKED and top.argument == x:
+                    needless[checked] = top
+    return replaced(root, needless)
 
 
 def layer_norm(x: Node, dim: int, weight: Node | None, bias: Node | None, *, eps: float) -> Node:
     distance = operate(BINARY["sub"], x, reduce("mean", x, dim, keepdim=True))
     variance = reduce("mean", power(distance, 2), dim, keepdim=True)
-    out: Node = operate("{0} / sqrtf({1.bare} + {2.bare})", distance, variance, Number(eps))
+    out: Node = operate("{0:2} / sqrtf({1:1} + {2:1})", distance, variance, Number(eps))
     if weight is not None:
         out = operate(BINARY["mul"], out, weight)
     return out if bias is None else operate(BINARY["add"], out, bias)
@@ -166,8 +183,10 @@ def _block(dims: object, rank: int) -> tuple[int, int]:
     Raises:
         Unsupported: if they are not adjacent, or none.
     """
-    chosen = range(rank) if dims is None else (dims,) if isinstance(dims, int) else dims
-    places = sorted(dim % rank for dim in chosen) if rank else []  # type: ignore[union-attr]
+    if dims is None:
+        return 0, rank
+    chosen = dims if isinstance(dims, tuple) else (dims,)
+    places = sorted(dim % rank for dim in chosen if isinstance(dim, int)) if rank else []
     if not places or places != list(range(places[0], places[-1] + 1)):
         raise Unsupported("a reduction over dimensions that are not adjacent")
     return places[0], places[-1] + 1

@@ -1,4 +1,4 @@
-"""Reads Python expressions as trees of what C can compute; what C cannot compute becomes a leaf if its shape is known."""
+"""Reads Python expressions as trees of what C can compute; what it cannot is a leaf if its shape is known."""
 
 import ast
 import math
@@ -48,10 +48,13 @@ class Reader:
             named = any(isinstance(part, ast.Attribute | ast.Subscript | ast.Name) for part in ast.walk(expression))
             text = ast.unparse(expression)
             is_constant = not named or text in ("math.pi", "math.e", "math.inf")
-            return Number(float(value)) if is_constant else Leaf(f"torch.tensor({text})", ())  # type: ignore[arg-type]
+            return Number(float(value)) if is_constant else Leaf(f"torch.tensor(float({text}))", ())  # type: ignore[arg-type]
         shape = self.shapes.shape(expression)
         if shape is None:
             raise Unsupported(f"{ast.unparse(expression)}: its shape is not known")
+        names = [part.id for part in ast.walk(expression) if isinstance(part, ast.Name)]
+        if any(isinstance(node := self.nodes.get(name), Op) and not node.arguments for name in names):
+            raise Unsupported(f"{ast.unparse(expression)}: it changes from turn to turn of a loop")
         return Leaf(ast.unparse(expression), shape)
 
     def _operation(self, expression: ast.expr) -> Node | None:
@@ -97,7 +100,9 @@ class Reader:
         if name in operators.LOSSES and len(call.operands) == 2:
             return self._loss(call)
         if name in _REDUCTIONS:
-            return self._reduction(call)
+            # With a dimension, these two return a pair.
+            is_pair = name in ("max", "min") and call.argument(1, "dim") is not None
+            return None if is_pair else self._reduction(call)
         return self._special(call)
 
     def _special(self, call: Call) -> Node | None:
@@ -110,12 +115,13 @@ class Reader:
                 return operators.gelu(self.read(operands[0]), approximate=str(approximate))
             case "clamp" | "clip":
                 low, high = call.argument(1, "min"), call.argument(2, "max")
-                return operators.clamp(self.read(operands[0]), low and self.read(low), high and self.read(high))
+                limits = [None if limit is None else self.read(limit) for limit in (low, high)]
+                return operators.clamp(self.read(operands[0]), *limits)
             case "where" if len(operands) == 3:
-                return operate("({0} ? {1} : {2})", *(self.read(operand) for operand in operands))
+                return operate("({0:0} ? {1:1} : {2:1})", *(self.read(operand) for operand in operands))
             case "masked_fill" if len(operands) == 3:
                 kept, mask, filling = (self.read(operand) for operand in operands)
-                return operate("({0} ? {1} : {2})", mask, filling, kept)
+                return operate("({0:0} ? {1:1} : {2:1})", mask, filling, kept)
             case "softmax" | "log_softmax":
                 dim = self.shapes.of(call.argument(1, "dim"))
                 return operators.softmax(self.read(operands[0]), dim, is_log=call.name == "log_softmax")
@@ -128,7 +134,11 @@ class Reader:
         dims, keepdim = call.argument(place, "dim"), call.argument(place + 1, "keepdim")
         known = None if dims is None else self.shapes.of(dims)
         unbiased = self.shapes.of(call.keywords.get("unbiased")) is not False
-        if (dims is not None and known is None) or set(call.keywords) - {"dim", "keepdim", "unbiased"}:
+        is_other_norm = call.name == "norm" and len(call.operands) > 1 and self._constant(call.operands[1]) != 2.0
+        is_other_var = call.name == "var" and len(call.operands) > 2
+        if is_other_norm or is_other_var or set(call.keywords) - {"dim", "keepdim", "unbiased"}:
+            raise Unsupported(f"this form of {call.name}")
+        if dims is not None and not (isinstance(known, int) or (isinstance(known, tuple) and None not in known)):
             raise Unsupported("a reduction over unknown dimensions")
         x = self.read(call.operands[0])
         return operators.reduce(call.name, x, known, keepdim=self.shapes.of(keepdim) is True, unbiased=unbiased)
@@ -152,19 +162,20 @@ class Reader:
             per_channel.append(Leaf(leaf.text, (*leaf.shape, *(1,) * trailing)))
         mean, variance, weight, bias = per_channel
         eps = Number(self._constant(call.keywords["eps"]) if "eps" in call.keywords else 1e-5)
-        return operate("({0} - {1}) / sqrtf({2.bare} + {3.bare}) * {4} + {5}", x, mean, variance, eps, weight, bias)
+        return operate("({0} - {1}) / sqrtf({2:1} + {3:1}) * {4} + {5}", x, mean, variance, eps, weight, bias)
 
     def _layer(self, expression: ast.Call) -> Node | None:
         name = layer_called(expression)
         layer = self.shapes.values.get(name) if name else None
         if not isinstance(layer, Layer) or len(expression.args) != 1:
             return None
-        if layer.kind in _LAYERS and not layer.arguments and {word for word, _ in layer.keywords} <= {"inplace"}:
+        if layer.kind in _LAYERS and not layer.arguments and not layer.keywords:
             return operate(operators.UNARY[_LAYERS[layer.kind]], self.read(expression.args[0]))
         if layer.kind == "LayerNorm" and len(layer.arguments) == 1 and {w for w, _ in layer.keywords} <= {"eps"}:
             x = self.read(expression.args[0])
             weight, bias = (Leaf(f"{name}.{part}", x.shape[-1:]) for part in ("weight", "bias"))
-            return operators.layer_norm(x, -1, weight, bias, eps=float(dict(layer.keywords).get("eps", 1e-5)))  # type: ignore[arg-type]
+            eps = dict(layer.keywords).get("eps", 1e-5)
+            return operators.layer_norm(x, -1, weight, bias, eps=eps) if isinstance(eps, float) else None
         return None
 
     def _constant(self, expression: ast.expr) -> float:

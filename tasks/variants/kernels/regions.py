@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tasks.variants.kernels.loops import read_loop
 from tasks.variants.kernels.model import Model
 from tasks.variants.kernels.nodes import Leaf, Node, Unsupported, walk
-from tasks.variants.kernels.loops import read_loop
 from tasks.variants.kernels.reader import Reader, is_computed
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.steps import Step, single_assignment

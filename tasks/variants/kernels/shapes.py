@@ -5,24 +5,21 @@ import math
 from collections.abc import Callable, Sequence
 
 from tasks.variants.kernels.calls import Call, layer_called, layer_made, torch_call
+from tasks.variants.kernels.results import multiplied, rearranged, through_layer
 from tasks.variants.kernels.values import Layer, Shape, Tensor, Value, broadcast, is_number, is_size, reduced
 
 _CREATION = {"randn", "rand", "zeros", "ones", "empty"}
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "var", "std", "logsumexp", "norm", "max", "min", "prod"}
 _SAME_SHAPE = {
     "clone", "contiguous", "detach", "float", "softmax", "log_softmax", "cumsum", "cumprod", "flip", "tril", "triu",
-    "layer_norm", "rms_norm", "group_norm", "dropout", "roll", "normalize", "zeros_like", "ones_like", "empty_like",
-    "rand_like", "randn_like",
+    "layer_norm", "batch_norm", "rms_norm", "group_norm", "dropout", "roll", "normalize", "zeros_like", "ones_like",
+    "empty_like", "rand_like", "randn_like",
 }  # fmt: skip
 _POINTWISE = {
     "abs", "exp", "expm1", "log", "log1p", "log2", "exp2", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "relu",
     "erf", "square", "reciprocal", "neg", "clamp", "pow", "add", "sub", "mul", "div", "where", "maximum", "minimum",
     "gelu", "silu", "softplus", "mish", "elu", "selu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "relu6",
     "logsigmoid", "softsign", "masked_fill", "lerp", "addcmul", "addcdiv", "clamp_min", "clamp_max", "logaddexp",
-}  # fmt: skip
-_LAYERS_OF_SAME_SHAPE = {
-    "ReLU", "GELU", "SiLU", "Sigmoid", "Tanh", "Mish", "Softplus", "ELU", "LeakyReLU", "Hardtanh", "Hardswish",
-    "LayerNorm", "RMSNorm", "BatchNorm1d", "BatchNorm2d", "GroupNorm", "Dropout", "Identity", "Softmax", "LogSoftmax",
 }  # fmt: skip
 _NUMBERS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: lambda a, b: a + b,
@@ -57,7 +54,7 @@ class Shapes:
                     return -value  # type: ignore[operator]
                 return value if isinstance(value, Tensor) else None
             case ast.Compare():
-                return self._elementwise([node.left, *node.comparators])
+                return _as_mask(self._elementwise([node.left, *node.comparators]))
             case ast.BinOp():
                 return self._binary(node)
             case ast.Subscript():
@@ -67,8 +64,9 @@ class Shapes:
         return None
 
     def shape(self, node: ast.expr) -> Shape | None:
+        """The shape of a float32 tensor; None for anything else."""
         value = self.of(node)
-        return value.shape if isinstance(value, Tensor) else None
+        return value.shape if isinstance(value, Tensor) and value.is_float else None
 
     def _attribute(self, node: ast.Attribute) -> Value:
         text = ast.unparse(node)
@@ -90,21 +88,22 @@ class Shapes:
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self.of(node.left), self.of(node.right)
         if isinstance(node.op, ast.MatMult):
-            return _matmul(left, right)
+            return multiplied(left, right)
         if is_number(left) and is_number(right) and type(node.op) in _NUMBERS:
             try:
                 return _NUMBERS[type(node.op)](left, right)  # type: ignore[arg-type]
             except (ArithmeticError, ValueError):
                 return None
-        return self._elementwise([node.left, node.right])
+        value = self._elementwise([node.left, node.right])
+        return value if type(node.op) in _NUMBERS else _as_mask(value)
 
     def _elementwise(self, nodes: Sequence[ast.expr]) -> Value:
         values = [self.of(node) for node in nodes]
-        tensors = [value.shape for value in values if isinstance(value, Tensor)]
+        tensors = [value for value in values if isinstance(value, Tensor)]
         if not tensors or any(not isinstance(value, Tensor) and not is_number(value) for value in values):
             return None
-        shape = broadcast(*tensors)
-        return None if shape is None else Tensor(shape)
+        shape = broadcast(*(tensor.shape for tensor in tensors))
+        return None if shape is None else Tensor(shape, any(tensor.is_float for tensor in tensors))
 
     def _subscript(self, node: ast.Subscript) -> Value:
         value = self.of(node.value)
@@ -129,7 +128,7 @@ class Shapes:
                 waiting.pop(0)
             else:
                 return None
-        return Tensor((*shape, *waiting))
+        return Tensor((*shape, *waiting), value.is_float)
 
     def _called(self, node: ast.Call) -> Value:
         kind = layer_made(node)
@@ -140,36 +139,42 @@ class Shapes:
             return Layer(kind, tuple(self.of(argument) for argument in node.args), keywords)
         name = layer_called(node)
         if name is not None and isinstance(layer := self.values.get(name), Layer) and node.args:
-            return _through_layer(layer, self.of(node.args[0]))
+            return through_layer(layer, self.of(node.args[0]))
         call = torch_call(node)
         return self._function(call) if call and call.operands else None
 
     def _function(self, call: Call) -> Value:
+        if "dtype" in call.keywords:
+            return None
         values = [self.of(operand) for operand in call.operands]
         first = values[0]
         if call.name in _CREATION and not call.is_method:
             sizes = first if isinstance(first, tuple) else tuple(values)
-            return Tensor(sizes) if all(is_size(size) for size in sizes) else None
+            return Tensor(_sizes(sizes)) if all(is_size(size) for size in sizes) else None
         if not isinstance(first, Tensor) and call.name != "where":
             return None
-        assert isinstance(first, Tensor) or call.name == "where"
         if call.name in _POINTWISE:
             return self._elementwise(call.operands)
         shape = first.shape if isinstance(first, Tensor) else ()
         if call.name in _SAME_SHAPE:
-            return first
+            return Tensor(shape) if call.name == "float" else first
+        if call.name.endswith("_loss") or call.name.startswith("binary_cross_entropy"):
+            reduction = self.of(call.keywords.get("reduction"))
+            return self._elementwise(call.operands) if reduction == "none" else Tensor(())
         if call.name in _REDUCTIONS:
             return self._reduction(call, shape)
         if call.name in ("matmul", "mm", "bmm"):
-            return _matmul(first, values[1] if len(values) > 1 else None)
+            return multiplied(first, values[1] if len(values) > 1 else None)
         if call.name == "linear" and isinstance(weight := values[1], Tensor):
             return Tensor((*shape[:-1], weight.shape[0]))
-        return _rearranged(call.name, shape, values[1:], {k: self.of(v) for k, v in call.keywords.items()})
+        return rearranged(call.name, shape, values[1:], {k: self.of(v) for k, v in call.keywords.items()})
 
     def _reduction(self, call: Call, shape: Shape) -> Value:
         place = 2 if call.name == "norm" else 1
         dims, keepdim = call.argument(place, "dim"), call.argument(place + 1, "keepdim")
         if dims is not None and self.of(dims) is None:
+            return None
+        if self.shape(call.operands[0]) != shape:
             return None
         result = reduced(shape, self.of(dims), keepdim=self.of(keepdim) is True)
         if result is None:
@@ -177,50 +182,9 @@ class Shapes:
         return (Tensor(result), Tensor(result)) if call.name in ("max", "min") and dims else Tensor(result)
 
 
-def _matmul(left: Value, right: Value) -> Value:
-    if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not left.shape or not right.shape:
-        return None
-    if len(left.shape) == 1 or len(right.shape) == 1:
-        return Tensor(right.shape[:-2] + right.shape[-1:] if len(left.shape) == 1 else left.shape[:-1])
-    batch = broadcast(left.shape[:-2], right.shape[:-2])
-    return None if batch is None else Tensor((*batch, left.shape[-2], right.shape[-1]))
+def _as_mask(value: Value) -> Value:
+    return Tensor(value.shape, is_float=False) if isinstance(value, Tensor) else value
 
 
-def _through_layer(layer: Layer, given: Value) -> Value:
-    if not isinstance(given, Tensor):
-        return None
-    if layer.kind in _LAYERS_OF_SAME_SHAPE:
-        return given
-    if layer.kind == "Linear" and len(layer.arguments) > 1 and is_size(layer.arguments[1]):
-        return Tensor((*given.shape[:-1], layer.arguments[1]))  # type: ignore[arg-type]
-    return None
-
-
-def _rearranged(name: str, shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-    """The shape after an operation that moves or repeats elements without computing with them."""
-    match name, arguments:
-        case ("t", []):
-            return Tensor(shape[::-1])
-        case ("transpose", [int(one), int(other)]) if max(abs(one), abs(other)) <= len(shape):
-            sizes = list(shape)
-            sizes[one], sizes[other] = sizes[other], sizes[one]
-            return Tensor(tuple(sizes))
-        case ("unsqueeze", [int(dim)]):
-            place = dim % (len(shape) + 1)
-            return Tensor((*shape[:place], 1, *shape[place:]))
-        case ("diag", []):
-            return Tensor((*shape, *shape) if len(shape) == 1 else (min(shape),))
-        case ("size", [int(dim)]) if -len(shape) <= dim < len(shape):
-            return shape[dim]
-        case ("reshape" | "view", sizes):
-            wanted = sizes[0] if sizes and isinstance(sizes[0], tuple) else tuple(sizes)
-            return _reshaped(shape, wanted)
-    return None
-
-
-def _reshaped(shape: Shape, wanted: tuple[Value, ...]) -> Value:
-    if not wanted or not all(is_size(size) for size in wanted) or wanted.count(-1) > 1:
-        return None
-    known = math.prod(size for size in wanted if size != -1)  # type: ignore[misc]
-    rest = math.prod(shape) // known if known > 0 else 1
-    return Tensor(tuple(rest if size == -1 else size for size in wanted))  # type: ignore[misc]
+def _sizes(values: tuple[Value, ...]) -> Shape:
+    return tuple(value for value in values if isinstance(value, int))

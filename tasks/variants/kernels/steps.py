@@ -44,7 +44,7 @@ def single_assignment(model: Model) -> list[Step] | None:
                 before = dict(names)
                 assigned = dict.fromkeys(part.targets[0].id for part in body)  # type: ignore[attr-defined]
                 bound = {name: _bind(name, names, taken) for name in assigned}
-                steps.append(Step(tuple(bound.values()), statement, before, bound))  # type: ignore[arg-type]
+                steps.append(Step(tuple(bound.values()), statement, before, bound))
             case _:
                 return None
     return steps if steps and not steps[-1].targets else None

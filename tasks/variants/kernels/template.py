@@ -1,5 +1,7 @@
 """The fixed part of a candidate with a C kernel: how the kernel is built, and where it goes in the program."""
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 # The same in every candidate, so that a policy learns it once. __FAST_MATH__ alone makes glibc declare its vector
@@ -14,14 +16,14 @@ import torch.nn as nn
 
 def build(source):
     path = tempfile.mkdtemp() + "/kernel.so"
-    flags = "-O3 -march=native -fopenmp -D__FAST_MATH__ -fno-math-errno -fno-trapping-math -shared -fPIC"
-    command = ["gcc", *flags.split(), "-x", "c", "-", "-lm", "-o", path]
-    subprocess.run(command, input="#include <math.h>\\n" + source, text=True, check=True)
+    flags = "-O3 -march=native -fopenmp -D__FAST_MATH__ -fno-math-errno -fno-trapping-math -include math.h"
+    command = ["gcc", *flags.split(), "-shared", "-fPIC", "-x", "c", "-", "-lm", "-o", path]
+    subprocess.run(command, input=source, text=True, check=True)
     function = ctypes.CDLL(path).run
 
-    def run(*arguments):
-        arguments = [a if isinstance(a, int) else a.contiguous() for a in arguments]
-        function(*[ctypes.c_size_t(a if isinstance(a, int) else a.data_ptr()) for a in arguments])
+    def run(tensors, *sizes):
+        tensors = [tensor.contiguous() for tensor in tensors]
+        function(*map(ctypes.c_size_t, [tensor.data_ptr() for tensor in tensors] + [*sizes]))
 
     return run
 
@@ -31,7 +33,7 @@ run = build("""
 '''
 
 
-def with_kernel(program: cst.Module, source: str, forward: list[str]) -> cst.Module:
+def with_kernel(program: cst.Module, source: str, forward: Sequence[str]) -> cst.Module:
     """The program with a C function `run` and a new body of ModelNew's forward.
 
     Args:
@@ -48,15 +50,13 @@ def with_kernel(program: cst.Module, source: str, forward: list[str]) -> cst.Mod
 
 
 def _is_import(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and isinstance(
-        statement.body[0], cst.Import | cst.ImportFrom
-    )
+    return isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import | cst.ImportFrom)
 
 
 class _ForwardReplacer(cst.CSTTransformer):
     """Replaces the body of ModelNew.forward."""
 
-    def __init__(self, body: list[cst.BaseStatement]) -> None:
+    def __init__(self, body: Sequence[cst.SimpleStatementLine | cst.BaseCompoundStatement]) -> None:
         self.body = body
 
     def visit_ClassDef(self, node: cst.ClassDef) -> bool:

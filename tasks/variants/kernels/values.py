@@ -8,6 +8,8 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True, slots=True)
 class Tensor:
     shape: Shape
+    is_float: bool = True
+    """Whether it is float32; what is not is of no use to the kernels, so its exact type does not matter."""
 
 
 @dataclass(frozen=True, slots=True)

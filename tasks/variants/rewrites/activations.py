@@ -5,13 +5,15 @@ import random
 import libcst as cst
 
 from tasks.variants.rewrites.conditions import ranks
+from tasks.variants.rewrites.matching import Match, unify
+from tasks.variants.rewrites.reading import code_of
 from tasks.variants.rewrites.rules import replace_one, rule
+from tasks.variants.rewrites.terms import expression_of
 from tasks.variants.rewriting import rewrite
 
 SHIFTED = "_x - torch.amax(_x, dim=_d, keepdim=True)"
 EXPONENTIALS = f"torch.sum(torch.exp({SHIFTED}), dim=_d, keepdim=True)"
 _SOFTPLUS = ("torch.log(1.0 + torch.exp(-torch.abs(_x))) + torch.relu(_x)", "F.softplus(_x)")
-
 
 
 @rewrite("fusion")
@@ -74,8 +76,21 @@ def call_softmax(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 @rewrite("fusion")
 def call_log_softmax(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """x - max - log(sum(exp(x - max))) is torch.log_softmax. Assumes nothing."""
-    return replace_one(program, rng, [rule(f"{SHIFTED} - torch.log({EXPONENTIALS})", "torch.log_softmax(_x, dim=_d)")])
+    """x - log(sum(exp(x))) is torch.log_softmax, with x shifted or not. Assumes exponentials without overflow."""
+    shift = "_z - torch.log(torch.sum(torch.exp(_z), dim=_d, keepdim=True))"
+    rules = [
+        rule(f"{SHIFTED} - torch.log({EXPONENTIALS})", "torch.log_softmax(_x, dim=_d)"),
+        rule(shift, "torch.log_softmax(_x, dim=_d)", given=_unshifted),
+    ]
+    return replace_one(program, rng, rules)
+
+
+def _unshifted(match: Match) -> dict[str, str]:
+    """Text of x where what is normalised is x minus its maximum."""
+    shifted = match.holes["_z"]
+    for found, _, _ in unify(rule(SHIFTED, "_x").pattern, shifted):
+        return {"_x": code_of(expression_of(found["_x"]))}
+    return {"_x": code_of(expression_of(shifted))}
 
 
 @rewrite("fusion")

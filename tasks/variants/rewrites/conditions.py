@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 
 from tasks.variants.rewrites.matching import Match
 from tasks.variants.rewrites.shapes import broadcast_shape, dimensions
@@ -10,24 +10,24 @@ from tasks.variants.rewrites.shapes import broadcast_shape, dimensions
 Condition = Callable[[Match], bool]
 
 
-@lru_cache(maxsize=None)
+@cache
 def ranks(**expected: int) -> Condition:
     """Holes, named without their underscore, with so many dimensions."""
     return lambda match: all(match.rank(f"_{hole}") == rank for hole, rank in expected.items())
 
 
-@lru_cache(maxsize=None)
+@cache
 def numbers(*holes: str) -> Condition:
     """Holes that are Python numbers."""
     return lambda match: all(match.number(f"_{hole}") is not None for hole in holes)
 
 
-@lru_cache(maxsize=None)
+@cache
 def both(*conditions: Condition) -> Condition:
     return lambda match: all(condition(match) for condition in conditions)
 
 
-@lru_cache(maxsize=None)
+@cache
 def fits(hole: str, *, into: str) -> Condition:
     """One hole's tensor broadcasts to the shape of another's."""
 
@@ -38,7 +38,7 @@ def fits(hole: str, *, into: str) -> Condition:
     return condition
 
 
-@lru_cache(maxsize=None)
+@cache
 def trailing(hole: str, *, of: str) -> Condition:
     """A dimension argument that names the last dimension, or the last few."""
 
@@ -50,7 +50,7 @@ def trailing(hole: str, *, of: str) -> Condition:
     return condition
 
 
-@lru_cache(maxsize=None)
+@cache
 def vectors_of(*holes: str, of: str, dim: int = -1) -> Condition:
     """Holes that are vectors as long as one dimension of another hole."""
 

@@ -7,10 +7,11 @@ Where each name has one definition, a definition may be read at any later place,
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import libcst as cst
 
-from tasks.variants.names import defined_names, substituted, used_names
+from tasks.variants.names import defined_names, substituted, used_names, walk
 
 _VERSION = "__"
 _WRITING_METHOD = re.compile(r"[a-z].*[^_]_")
@@ -43,14 +44,14 @@ def parameters_of(function: cst.FunctionDef) -> list[str]:
     return [parameter.name.value for parameter in function.params.params][1:]
 
 
-def with_statements(
-    program: cst.Module, function: cst.FunctionDef, statements: Sequence[cst.CSTNode]
-) -> cst.Module:
+def with_statements(program: cst.Module, function: cst.FunctionDef, statements: Sequence[cst.CSTNode]) -> cst.Module:
     """The program with the body of one function replaced."""
-    body = function.body.with_changes(body=list(statements))
-    changed = program.deep_replace(function, function.with_changes(body=body))
-    assert isinstance(changed, cst.Module)
-    return changed
+    changed = function.with_changes(body=function.body.with_changes(body=list(statements)))
+    model = find_class(program)
+    assert model is not None
+    methods = [changed if each is function else each for each in model.body.body]
+    new_model = model.with_changes(body=model.body.with_changes(body=methods))
+    return program.with_changes(body=[new_model if each is model else each for each in program.body])
 
 
 def assignment(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
@@ -73,18 +74,29 @@ def returned(statement: cst.CSTNode) -> cst.BaseExpression | None:
 
 
 def parse_statements(text: str) -> list[cst.BaseStatement]:
-    return [*cst.parse_module(text).body]  # type: ignore[list-item]
+    return [*cst.parse_module(text).body]
 
 
 def is_compound(statement: cst.CSTNode) -> bool:
     return not isinstance(statement, cst.SimpleStatementLine)
 
 
+@lru_cache(maxsize=2048)
 def writes_in_place(node: cst.CSTNode) -> bool:
     """Whether a statement may change the contents of a tensor: `x += 1`, `x[0] = 1`, `x.add_(1)`, `out=x`."""
-    visitor = _WriteFinder()
-    node.visit(visitor)
-    return visitor.found
+    return any(_writes(each) for each in walk(node))
+
+
+@lru_cache(maxsize=2048)
+def grown_lists(node: cst.CSTNode) -> frozenset[str]:
+    """Names of lists that a node appends to."""
+    lists = set()
+    for each in walk(node):
+        match each:
+            case cst.Call(func=cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method))):
+                if method in _LIST_METHODS:
+                    lists.add(name)
+    return frozenset(lists)
 
 
 def single_assignment(program: cst.Module) -> cst.Module | None:
@@ -108,15 +120,14 @@ def single_assignment(program: cst.Module) -> cst.Module | None:
     return with_statements(program, function, statements)
 
 
-def names_left_alone(function: cst.FunctionDef) -> set[str]:
+@lru_cache(maxsize=256)
+def names_left_alone(function: cst.FunctionDef) -> frozenset[str]:
     """Names that are assigned other than by a plain statement at the top of the function, and lists that grow."""
-    visitor = _WriteFinder()
-    function.visit(visitor)
-    fixed = set(visitor.lists)
+    fixed = set(grown_lists(function))
     for statement in statements_of(function):
         if assignment(statement) is None:
             fixed |= defined_names(statement) | _names_of_nested(statement)
-    return fixed
+    return frozenset(fixed)
 
 
 def reused_names(program: cst.Module) -> cst.Module:
@@ -126,7 +137,8 @@ def reused_names(program: cst.Module) -> cst.Module:
     statements = statements_of(function)
     last_use = {name: place for place, statement in enumerate(statements) for name in used_names(statement)}
     current: dict[str, str] = {}
-    holder: dict[str, str] = {name: name for name in parameters_of(function)}
+    inner = set().union(*(defined_names(statement) for statement in statements if is_compound(statement)))
+    holder: dict[str, str] = {name: name for name in (*parameters_of(function), *inner)}
     result: list[cst.CSTNode] = []
     for place, statement in enumerate(statements):
         name_and_value = assignment(statement)
@@ -154,12 +166,12 @@ def without_dead_temporaries(program: cst.Module, *, only: set[str]) -> cst.Modu
     candidates = set(only)
     while True:
         reads = read_counts(statements)
-        kept = [s for s in statements if not _is_dead(s, reads=reads, candidates=candidates)]
-        if len(kept) == len(statements):
-            return with_statements(program, function, kept)
-        for statement in set(statements) - set(kept):
-            candidates.update(used_names(statement))
-        statements = kept
+        kept = [_without_dead(s, reads=reads, candidates=candidates) for s in statements]
+        remaining = [statement for statement in kept if statement is not None]
+        if remaining == statements:
+            return with_statements(program, function, remaining)
+        candidates.update(reads)
+        statements = remaining
 
 
 def read_counts(statements: Sequence[cst.CSTNode]) -> Counter[str]:
@@ -167,27 +179,33 @@ def read_counts(statements: Sequence[cst.CSTNode]) -> Counter[str]:
     reads: Counter[str] = Counter()
     for statement in statements:
         name_and_value = assignment(statement)
-        reads.update(used_names(name_and_value[1] if name_and_value else statement))
+        if isinstance(statement, cst.For) and isinstance(statement.body, cst.IndentedBlock):
+            reads.update(used_names(statement.target) + used_names(statement.iter))
+            reads.update(read_counts(statement.body.body))
+        else:
+            reads.update(used_names(name_and_value[1] if name_and_value else statement))
     return reads
 
 
-def fresh_name(program: cst.Module, wish: str) -> str:
-    function = find_method(program, "forward")
-    taken = set(used_names(function)) if function else set()
-    taken |= {name.split(_VERSION)[0] for name in taken}
-    name, number = wish, 1
-    while name in taken:
-        number += 1
-        name = f"{wish}{number}"
-    return name
+def fresh_name(wish: str, number: int = 0) -> str:
+    """A name that no program has; `reused_names` turns it into the wish, or into one like it that is free."""
+    return f"{wish}{_VERSION}new{number}"
 
 
-def _is_dead(statement: cst.CSTNode, *, reads: Mapping[str, int], candidates: set[str]) -> bool:
+def _without_dead(statement: cst.CSTNode, *, reads: Mapping[str, int], candidates: set[str]) -> cst.CSTNode | None:
+    """The statement, a loop without what is dead in its body, or None for what is dead itself."""
+    if isinstance(statement, cst.For) and isinstance(statement.body, cst.IndentedBlock):
+        inner = [_without_dead(each, reads=reads, candidates=candidates) for each in statement.body.body]
+        kept = [each for each in inner if each is not None]
+        if not kept or kept == list(statement.body.body):
+            return statement
+        return statement.with_changes(body=statement.body.with_changes(body=kept))
     name_and_value = assignment(statement)
     if name_and_value is None:
-        return False
+        return statement
     name, value = name_and_value
-    return name in candidates and not reads.get(name) and not writes_in_place(value)
+    is_dead = name in candidates and not reads.get(name) and not writes_in_place(value)
+    return None if is_dead else statement
 
 
 def _names_of_nested(statement: cst.CSTNode) -> set[str]:
@@ -195,23 +213,14 @@ def _names_of_nested(statement: cst.CSTNode) -> set[str]:
     return set(used_names(statement)) if isinstance(statement, cst.FunctionDef) else set()
 
 
-class _WriteFinder(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.found = False
-        self.lists: set[str] = set()
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self.found = True
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:
-        if not isinstance(node.target, cst.Name | cst.Tuple):
-            self.found = True
-
-    def visit_Call(self, node: cst.Call) -> None:
-        match node.func:
-            case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=method)) if method in _LIST_METHODS:
-                self.lists.add(name)
-            case cst.Attribute(attr=cst.Name(value=method)) if _WRITING_METHOD.fullmatch(method):
-                self.found = True
-        if any(argument.keyword and argument.keyword.value == "out" for argument in node.args):
-            self.found = True
+def _writes(node: cst.CSTNode) -> bool:
+    match node:
+        case cst.AugAssign():
+            return True
+        case cst.AssignTarget(target=target):
+            return not isinstance(target, cst.Name | cst.Tuple)
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=method))) if _WRITING_METHOD.fullmatch(method):
+            return True
+        case cst.Call(args=arguments):
+            return any(argument.keyword and argument.keyword.value == "out" for argument in arguments)
+    return False

@@ -3,11 +3,12 @@
 A name with a leading underscore is a hole: it stands for any expression, for the same one wherever it occurs again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tasks.variants.rewrites.shapes import Value
 from tasks.variants.rewrites.terms import UNORDERED, Term, product, total
+from tasks.variants.rewrites.view import View
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -19,12 +20,12 @@ class Match:
     site: Term
     holes: Mapping[str, Term]
     through: frozenset[str]
-    types: Callable[[Term], Value | None]
+    view: View
     rest: tuple[Term, ...] = ()
     """Addends or factors beside those the pattern names, where it matched a part of a sum or product."""
 
     def value(self, hole: str) -> Value | None:
-        return self.types(self.holes[hole])
+        return self.view.value(self.holes[hole])
 
     def rank(self, hole: str) -> int | None:
         value = self.value(hole)
@@ -44,7 +45,7 @@ class _Found:
 def unify(
     pattern: Term, site: Term, *, may_split: bool = False
 ) -> Iterator[tuple[Mapping[str, Term], frozenset[str], tuple[Term, ...]]]:
-    """Every way in which the pattern finds the site: holes, temporaries looked into, and what a sum or product has more.
+    """Every way in which the pattern finds the site: holes, temporaries looked into, and what a sum has besides.
 
     Args:
         may_split: whether a part of the site's sum or product may be found.

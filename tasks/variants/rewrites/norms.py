@@ -6,6 +6,7 @@ import libcst as cst
 
 from tasks.variants.rewrites.conditions import both, numbers, ranks, trailing, vectors_of
 from tasks.variants.rewrites.matching import Match
+from tasks.variants.rewrites.reading import code_of
 from tasks.variants.rewrites.rules import replace_one, rule
 from tasks.variants.rewriting import rewrite
 
@@ -23,8 +24,8 @@ def _last_sizes(match: Match) -> dict[str, str]:
     return {"_last": str(-len(dims.args)) if dims.head == "sequence" else "-1"}
 
 
-def _has_only_padding(match: Match) -> bool:
-    return match.rank("_x") == 4
+def _is_spelt_out(match: Match) -> bool:
+    return "var(" not in code_of(match.site.node) if match.site.node else False
 
 
 @rewrite("fusion")
@@ -74,7 +75,7 @@ def call_rms_norm(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 @rewrite("algebra")
 def normalise_in_place_of_transposing(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """Normalising a transposed tensor and transposing back normalises the other dimension. Assumes three dimensions."""
+    """Normalising a transposed tensor and transposing back normalises another dimension. Assumes three of them."""
     transposed = f"_x.mT / {_ROOT_MEAN_SQUARE.format(d='-1').replace('_x', '_x.mT')} * _w"
     replacement = "_x * torch.rsqrt(torch.mean(_x * _x, dim=-2, keepdim=True) + _e) * _w[:, None]"
     condition = both(ranks(x=3, w=1), numbers("e"))
@@ -85,14 +86,14 @@ def normalise_in_place_of_transposing(program: cst.Module, rng: random.Random) -
 def call_variance(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The mean of squared distances from the mean is torch.var without correction. Assumes nothing."""
     replacement = "torch.var(_x, dim=_d, correction=0, keepdim=True)"
-    return replace_one(program, rng, [rule(_VARIANCE.format(x="_x", d="_d"), replacement)])
+    return replace_one(program, rng, [rule(_VARIANCE.format(x="_x", d="_d"), replacement, when=_is_spelt_out)])
 
 
 @rewrite("fusion")
 def fold_norm_into_linear(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A normalisation with stored statistics scales the rows of the linear layer before it.
 
-    Assumes vectors as long as the layer's output. The folded weight is computed at every call, so changed weights count.
+    Assumes vectors as long as the layer's output. Folded at every call, so changed weights count.
     """
     replacement = """
         scale = _weight * torch.rsqrt(_var + _e)
@@ -138,7 +139,22 @@ def fold_norm_into_convolution(program: cst.Module, rng: random.Random) -> cst.M
     """
     replacement = """
         scale = _weight * torch.rsqrt(_var + 1e-5)
-        F.conv2d(_x, _v * scale[:, None, None, None], (_c - _mean) * scale + _bias, padding=_conv.padding)
+        F.conv2d(_x, _v * scale[:, None, None, None], (_c - _mean) * scale + _bias, padding=_p)
     """
-    conv = Term_PATTERN
-    return replace_one(program, rng, [rule(_BATCH_NORM.format(x=conv), replacement, when=ranks(x=4, c=1))])
+    pattern = _BATCH_NORM.format(x="nn.Conv2d(_x, _conv, _v, _c, padding=_p)")
+    return replace_one(program, rng, [rule(pattern, replacement, when=ranks(x=4, c=1))])
+
+
+@rewrite("algebra")
+def convolve_pixels_by_product(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """A convolution with filters of one pixel is a matrix product over channels. Assumes pictures."""
+    replacement = """
+        pixels = torch.matmul(_v.flatten(1), _x.flatten(2)) + _c[:, None]
+        pixels.unflatten(2, _x.shape[2:])
+    """
+    return replace_one(program, rng, [rule("nn.Conv2d(_x, _conv, _v, _c)", replacement, when=_is_one_pixel)])
+
+
+def _is_one_pixel(match: Match) -> bool:
+    filters = match.value("_v")
+    return filters is not None and filters.shape[2:] == (1, 1)

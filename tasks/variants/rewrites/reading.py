@@ -1,23 +1,22 @@
 """Reads expressions as terms. What an expression means is decided here, what is done about it nowhere near here."""
 
 import math
-from dataclasses import replace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from tasks.variants.rewrites.signatures import (
-    DEFAULTS,
     MODULE_FUNCTIONS,
-    MODULES,
     OPERATORS,
     SIGNATURES,
     SYNONYMS,
+    arguments_in_order,
+    function_head,
 )
-from tasks.variants.rewrites.terms import Term, leaf, number, power, product, spelt, total
+from tasks.variants.rewrites.terms import Term, leaf, negated, number, power, product, spelt, total
 
 _NAMESPACES = ("torch", "F", "nn", "math")
-_NO_ARGUMENT = leaf("None")
 _EMPTY = cst.Module([])
 
 
@@ -84,7 +83,7 @@ class Reader:
     def _arithmetic(self, head: str, args: Sequence[Term], node: cst.BaseExpression) -> Term:
         args = self._counted_from_the_back(head, args)
         match head, list(args):
-            case ("contiguous" | "clone"), [value]:
+            case (("contiguous" | "clone"), [value]):
                 return value  # the same numbers
             case "transpose", [value, Term(number=-2), Term(number=-1)] | [value, Term(number=-1), Term(number=-2)]:
                 return Term("mT", (value,), node=node)
@@ -109,13 +108,23 @@ class Reader:
                 return power(base, number(-0.5), node=node)
             case "reciprocal", [base]:
                 return power(base, number(-1), node=node)
-            case ("floordiv" | "mod"), [Term(number=int(left)), Term(number=int(right))]:
+            case "var", [value, dim, *rest] if _is_uncorrected(rest):
+                return self._variance(value, dim, rest, node)
+            case (("floordiv" | "mod"), [Term(number=int(left)), Term(number=int(right))]):
                 return number(left // right if head == "floordiv" else left % right, node=node)
         return Term(head, tuple(args), node=node)
 
+    def _variance(self, value: Term, dim: Term, options: Sequence[Term], node: cst.BaseExpression) -> Term:
+        """The mean squared distance from the mean, which is what an uncorrected variance is."""
+        mean = Term("mean", (value, dim, leaf("True")))
+        squares = power(total([value, negated(mean)], inlinable=frozenset()), number(2))
+        return Term("mean", (squares, dim, *(option for option in options if option.head == "True")), node=node)
+
     def _counted_from_the_back(self, head: str, args: Sequence[Term]) -> list[Term]:
         """Arguments that are dimensions as negative numbers, where the rank is known."""
-        places = [place for place, name in enumerate(SIGNATURES.get(head, ())) if name in ("dim", "dims", "dim0", "dim1")]
+        places = [
+            place for place, name in enumerate(SIGNATURES.get(head, ())) if name in ("dim", "dims", "dim0", "dim1")
+        ]
         result = list(args)
         rank = self.rank_of(args[0]) if args and places else None
         if rank is None or head in ("unsqueeze", "stack", "cat"):
@@ -199,24 +208,9 @@ class Reader:
         return Term(function, (*args, *options), node=node)
 
 
-def function_head(dotted: str) -> str:
-    """The name a function goes by in terms: torch.mm is "matmul", F.relu is "relu", nn.Linear stays."""
-    for module in MODULES:
-        if dotted.startswith(module):
-            name = dotted.removeprefix(module)
-            return SYNONYMS.get(name, name)
-    return SYNONYMS.get(dotted, dotted)
-
-
-def arguments_in_order(head: str, args: Sequence[Term], named: Mapping[str, Term]) -> list[Term]:
-    """Keyword arguments put where the signature has them; those it does not know become terms of their own."""
-    order = SIGNATURES.get(head, ())
-    result, rest = list(args), dict(named)
-    for name in order[len(args) :]:
-        result.append(rest.pop(name, _NO_ARGUMENT))
-    while result and len(result) <= len(order) and len(result) > 1 and _is_default(order[len(result) - 1], result[-1]):
-        result.pop()
-    return [*result, *(Term(f"={name}", (value,)) for name, value in sorted(rest.items()))]
+def _is_uncorrected(options: Sequence[Term]) -> bool:
+    corrections = [option.args[0].number for option in options if option.head == "=correction"]
+    return corrections == [0] or (not corrections and bool(options) and options[0].head == "False")
 
 
 def _from_the_back(dimension: Term, rank: int) -> Term:
@@ -228,7 +222,7 @@ def _from_the_back(dimension: Term, rank: int) -> Term:
 
 
 def dotted_name(node: cst.CSTNode) -> str | None:
-    """"a.b.c" for names and attributes of names."""
+    """ "a.b.c" for names and attributes of names."""
     if isinstance(node, cst.Name):
         return node.value
     if isinstance(node, cst.Attribute):
@@ -244,10 +238,3 @@ def code_of(node: cst.CSTNode) -> str:
 def _operator_name(operator: cst.BaseBinaryOp) -> str:
     plain = {cst.Add: "add", cst.Subtract: "sub", cst.Multiply: "mul", cst.Divide: "div", cst.Power: "pow"}
     return plain.get(type(operator)) or OPERATORS.get(type(operator)) or type(operator).__name__
-
-
-def _is_default(name: str, value: Term) -> bool:
-    default = DEFAULTS.get(name)
-    if value.head == "None":
-        return True
-    return default is not None and (value.head == default or str(value.number) == default)

@@ -1,9 +1,12 @@
 """Shapes and kinds of what terms compute, found without running anything. What is not certain is not known."""
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
+from tasks.variants.names import words
 from tasks.variants.rewrites.terms import Term
 
 Shape = tuple[int, ...]
@@ -25,18 +28,27 @@ class Value:
 
 Infer = Callable[[Term], Value | None]
 
-POINTWISE = frozenset(
-    "abs exp log log1p expm1 sin cos tanh sigmoid relu silu gelu mish softplus hardswish hardsigmoid erf lgamma digamma "
-    "clamp clamp_min clamp_max leaky_relu elu selu relu6 logsigmoid softsign i0 i0e sinh cosh pow sqrt rsqrt sign floor "
-    "softmax log_softmax cumsum cumprod flip roll tril triu contiguous clone detach float dropout layer_norm batch_norm "
-    "group_norm instance_norm rms_norm normalize masked_fill hardtanh zeros_like ones_like rand_like empty_like identity "
-    "full_like logit nan_to_num expand_as_self".split()
+ENTRYWISE = words(
+    "abs exp log log1p expm1 sin cos tanh sigmoid relu silu gelu mish softplus hardswish hardsigmoid erf lgamma "
+    "digamma clamp leaky_relu elu selu relu6 logsigmoid softsign i0 i0e sinh cosh sign floor float detach "
+    "logit nan_to_num hardtanh masked_fill add mul pow clamp_min clamp_max"
+)
+"""Functions of single entries."""
+KEEPING_SHAPE = ENTRYWISE | words(
+    "softmax log_softmax cumsum cumprod flip roll tril triu contiguous dropout layer_norm batch_norm group_norm "
+    "instance_norm rms_norm normalize zeros_like ones_like rand_like empty_like full_like identity"
 )
 """Functions whose result has the shape of their first argument."""
-BROADCASTING = frozenset("add mul maximum minimum where lerp addcmul addcdiv atan2 fmod".split())
-COMPARING = frozenset("lt le gt ge eq ne and or".split())
-REDUCING = frozenset("sum mean amax amin prod var std logsumexp norm".split())
-CREATING = frozenset("randn rand zeros ones empty".split())
+BROADCASTING = words("add mul pow maximum minimum where lerp addcmul addcdiv atan2 fmod")
+COMPARING = words("lt le gt ge eq ne and or")
+REDUCING = words("sum mean amax amin prod var std logsumexp norm")
+CREATING = words("randn rand zeros ones empty")
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "add": operator.add,
+    "mul": operator.mul,
+    "pow": operator.pow,
+    "floordiv": operator.floordiv,
+}
 
 
 def infer(term: Term, of: Infer) -> Value | None:
@@ -49,26 +61,29 @@ def infer(term: Term, of: Infer) -> Value | None:
     if head == "nn.Parameter":
         return of(args[0])
     first = of(args[0]) if args else None
-    if head in BROADCASTING | COMPARING:
-        return _broadcast(head, [of(arg) for arg in args])
+    if head in BROADCASTING | COMPARING | {"floordiv"}:
+        values = [of(arg) for arg in args]
+        return _folded(head, values) or _broadcast(head, values)
     if first is None:
         return _of_sequence(head, args, of)
-    if head in POINTWISE:
-        return Value(first.shape, first.kind if head in ("contiguous", "clone", "flip", "tril", "triu") else "float")
+    if head in KEEPING_SHAPE:
+        return Value(first.shape, first.kind if head in ("contiguous", "flip", "roll", "tril", "triu") else "float")
     if head in REDUCING:
         return _reduced(first, args)
+    if head in ("new_zeros", "new_empty", "new_ones"):
+        return _created(head, args[1:], of)
     if head == "matmul":
         return _matmul(first, of(args[1]))
     if head == "linear":
-        weight = of(args[1])
-        return Value((*first.shape[:-1], weight.shape[0])) if weight and weight.rank == 2 else None
+        weights = of(args[1])
+        return Value((*first.shape[:-1], weights.shape[0])) if weights and weights.rank == 2 else None
     if head == "expand_as":
         return of(args[1])
     if head == "nn.Conv2d":
         return _convolved(first, of(args[2]), args[4:])
     if head == "scaled_dot_product_attention":
-        values = of(args[2])
-        return Value((*first.shape[:-1], values.shape[-1])) if values else None
+        attended = of(args[2])
+        return Value((*first.shape[:-1], attended.shape[-1])) if attended else None
     return _rearranged(head, first, args, of)
 
 
@@ -89,6 +104,15 @@ def dimensions(value: Value, term: Term) -> list[int] | None:
     if not all(isinstance(part.number, int) for part in parts):
         return None
     return sorted(int(part.number) % max(value.rank, 1) for part in parts if part.number is not None)
+
+
+def _folded(head: str, values: Sequence[Value | None]) -> Value | None:
+    """The value of arithmetic on Python numbers."""
+    numbers = [value.number for value in values if value is not None and value.number is not None]
+    if len(numbers) < len(values) or head not in _ARITHMETIC:
+        return None
+    result = reduce(_ARITHMETIC[head], numbers)
+    return Value((), "integer" if isinstance(result, int) else "float", result)
 
 
 def _created(head: str, args: Sequence[Term], of: Infer) -> Value | None:

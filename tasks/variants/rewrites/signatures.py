@@ -1,6 +1,10 @@
-"""What torch's functions and operators are called in terms, in which order their arguments come, what may be left out."""
+"""What torch's functions are called in terms, in which order their arguments come, and what may be left out."""
+
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
+
+from tasks.variants.rewrites.terms import Term, leaf
 
 MODULES = ("torch.nn.functional.", "nn.functional.", "torch.special.", "torch.", "F.")
 """Prefixes that are dropped from a function's name, longest first."""
@@ -104,3 +108,33 @@ MODULE_FUNCTIONS = {
     "nn.Identity": "identity",
 }
 """Modules without parameters, and the function their call is; their constructor's arguments follow the input."""
+
+
+def function_head(dotted: str) -> str:
+    """The name a function goes by in terms: torch.mm is "matmul", F.relu is "relu", nn.Linear stays."""
+    for module in MODULES:
+        if dotted.startswith(module):
+            name = dotted.removeprefix(module)
+            return SYNONYMS.get(name, name)
+    return SYNONYMS.get(dotted, dotted)
+
+
+def arguments_in_order(head: str, args: Sequence[Term], named: Mapping[str, Term]) -> list[Term]:
+    """Keyword arguments put where the signature has them; those it does not know become terms of their own."""
+    order = SIGNATURES.get(head, ())
+    result, rest = list(args), dict(named)
+    for name in order[len(args) :]:
+        result.append(rest.pop(name, _NO_ARGUMENT))
+    while result and len(result) <= len(order) and len(result) > 1 and _is_default(order[len(result) - 1], result[-1]):
+        result.pop()
+    return [*result, *(Term(f"={name}", (value,)) for name, value in sorted(rest.items()))]
+
+
+def _is_default(name: str, value: Term) -> bool:
+    default = DEFAULTS.get(name)
+    if value.head == "None":
+        return True
+    return default is not None and default in (value.head, repr(value.number) if value.number is not None else "")
+
+
+_NO_ARGUMENT = leaf("None")

@@ -1,10 +1,11 @@
 """Expressions in a normal form, so that one pattern finds a computation however it was spelt.
 
-`x.softmax(-1)`, `torch.softmax(x, dim=-1)` and `F.softmax(x, -1)` are one term; so are `a - b` and `-b + a`, `x * x` and
-`x ** 2`, `1 / torch.sqrt(x)` and `torch.rsqrt(x)`. Sums and products are flat and unordered. A term remembers the
-expression it was read from: terms are for finding things, their nodes are for writing them down again.
+`x.softmax(-1)`, `torch.softmax(x, dim=-1)` and `F.softmax(x, -1)` are one term; so are `a - b` and `-b + a`,
+`x * x` and `x ** 2`, `1 / torch.sqrt(x)` and `torch.rsqrt(x)`. Sums and products are flat and unordered. A term
+remembers the expression it was read from: terms are for finding things, their nodes for writing them down again.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,9 +31,10 @@ class Term:
     key: int = field(init=False)
 
     def __post_init__(self) -> None:
-        keys = tuple(arg.key for arg in self.args)
-        identity = (self.head, self.number, frozenset(keys) if self.head in UNORDERED else keys, len(keys))
-        object.__setattr__(self, "key", hash(identity))
+        keys = sorted(arg.key for arg in self.args) if self.head in UNORDERED else [arg.key for arg in self.args]
+        # As text, because -1 and -2 have the same hash.
+        value = "" if self.number is None else repr(float(self.number))
+        object.__setattr__(self, "key", hash((self.head, value, *keys)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Term) and self.key == other.key
@@ -66,18 +68,13 @@ def spelt(term: Term, *, node: cst.BaseExpression, temporary: str | None = None)
 
 def total(addends: Sequence[Term], *, node: cst.BaseExpression | None = None, inlinable: frozenset[str]) -> Term:
     """A flat sum; nested sums are merged where they are spelt out or held by an inlinable temporary."""
-    constant: float | int = 0
-    rest: list[Term] = []
-    through: frozenset[str] = frozenset()
-    for addend in _flattened("add", addends, inlinable=inlinable):
-        through |= addend.through if addend.head == "number" else frozenset()
-        if addend.number is not None:
-            constant += addend.number
-        else:
-            rest.append(addend)
-    through |= _merged_temporaries("add", addends, inlinable=inlinable)
+    flat = _flattened("add", addends, inlinable=inlinable)
+    constants = [addend for addend in flat if addend.number is not None]
+    rest = [addend for addend in flat if addend.number is None]
+    through = _merged_temporaries("add", addends, inlinable=inlinable)
+    constant = sum(each.number for each in constants if each.number is not None)
     if constant or not rest:
-        rest.append(number(constant))
+        rest.append(constants[0] if len(constants) == 1 else number(constant))
     if len(rest) == 1:
         return replace(rest[0], node=node or rest[0].node, through=rest[0].through | through)
     return Term("add", tuple(rest), node=node, through=through)
@@ -85,16 +82,16 @@ def total(addends: Sequence[Term], *, node: cst.BaseExpression | None = None, in
 
 def product(factors: Sequence[Term], *, node: cst.BaseExpression | None = None, inlinable: frozenset[str]) -> Term:
     """A flat product with its numbers folded into one, first; equal factors become a power."""
-    coefficient: float | int = 1
+    flat = _flattened("mul", factors, inlinable=inlinable)
+    coefficients = [factor for factor in flat if factor.number is not None]
     rest: list[Term] = []
-    for factor in _flattened("mul", factors, inlinable=inlinable):
-        if factor.number is not None:
-            coefficient *= factor.number
-        else:
+    for factor in flat:
+        if factor.number is None:
             _multiply_in(rest, factor)
     through = _merged_temporaries("mul", factors, inlinable=inlinable)
+    coefficient = math.prod(each.number for each in coefficients if each.number is not None)
     if coefficient != 1 or not rest:
-        rest.insert(0, number(coefficient))
+        rest.insert(0, coefficients[0] if len(coefficients) == 1 else number(coefficient))
     if len(rest) == 1:
         return replace(rest[0], node=node or rest[0].node, through=rest[0].through | through)
     return Term("mul", tuple(rest), node=node, through=through)
@@ -143,18 +140,15 @@ def negated(term: Term) -> Term:
     return product([number(-1), term], inlinable=frozenset())
 
 
-def operation(
-    left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression
-) -> cst.BinaryOperation:
+def operation(left: cst.BaseExpression, operator: cst.BaseBinaryOp, right: cst.BaseExpression) -> cst.BinaryOperation:
     return cst.BinaryOperation(parenthesised(left), operator, parenthesised(right))
 
 
-def _flattened(head: str, terms: Iterable[Term], *, inlinable: frozenset[str]) -> Iterable[Term]:
+def _flattened(head: str, terms: Iterable[Term], *, inlinable: frozenset[str]) -> list[Term]:
+    flat: list[Term] = []
     for term in terms:
-        if term.head == head and term.through <= inlinable:
-            yield from term.args
-        else:
-            yield term
+        flat.extend(term.args if term.head == head and term.through <= inlinable else (term,))
+    return flat
 
 
 def _merged_temporaries(head: str, terms: Iterable[Term], *, inlinable: frozenset[str]) -> frozenset[str]:
@@ -216,6 +210,6 @@ def _written_power(base: Term, exponent: Term) -> cst.BaseExpression:
     if exponent.number == 2:
         return operation(written, cst.Multiply(), written.deep_clone())
     for function, value in (("sqrt", 0.5), ("rsqrt", -0.5)):
-        if exponent.number == value:
+        if exponent.number == value and base.head != "size":
             return cst.Call(cst.parse_expression(f"torch.{function}"), [cst.Arg(written)])
     return operation(written, cst.Power(), expression_of(exponent))

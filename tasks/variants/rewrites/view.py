@@ -1,29 +1,26 @@
-"""What is known about a program without running it: its terms, their shapes, and which temporaries are read how often."""
+"""What is known about a program without running it: its terms, their shapes, and how often temporaries are read."""
 
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import libcst as cst
 
-from tasks.variants.names import used_names
+from tasks.variants.names import defined_names, parts_of, used_names, walk
 from tasks.variants.rewrites.forward import (
     assignment,
     find_method,
-    names_left_alone,
-    parameters_of,
+    grown_lists,
     read_counts,
-    returned,
     single_assignment,
     statements_of,
     writes_in_place,
 )
 from tasks.variants.rewrites.reading import Reader
-from tasks.variants.rewrites.shapes import Value, infer
+from tasks.variants.rewrites.shapes import Value
 from tasks.variants.rewrites.terms import Term
-
-# A repeated dimension or an unusual constructor must not cost a program its other rewrites.
-_MISSING_ARGUMENT = (IndexError, ValueError, KeyError)
+from tasks.variants.rewrites.values import attributes_of, inputs_of, value_in_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +37,24 @@ class View:
     """Values of inputs, attributes and module constants."""
     sites: list[Term] = field(default_factory=list)
     """Every expression of forward, outer ones after the inner ones they hold."""
+    terms: dict[cst.BaseExpression, Term] = field(default_factory=dict)
+    """The term of every expression."""
     definitions: dict[str, Term] = field(default_factory=dict)
     """What temporaries hold, as far as it cannot change before it is read."""
+    _inferred: dict[int, Value | None] = field(default_factory=dict)
 
     def value(self, term: Term) -> Value | None:
-        known = self.known.get(term.head) if not term.args else None
-        if known is not None:
-            return known
-        if not term.args and term.number is None:
-            return None
-        try:
-            return infer(term, self.value)
-        except _MISSING_ARGUMENT:
-            return None
+        """Shape and kind of what a term computes, None where they are not certain."""
+        if term.key not in self._inferred:
+            self._inferred[term.key] = value_in_scope(term, self.known, self.value)
+        return self._inferred[term.key]
+
+    def learn(self, name: str, value: Value | None) -> None:
+        """Take a name's value for granted from now on, or for unknown."""
+        self._inferred.clear()
+        self.known.pop(name, None)
+        if value is not None:
+            self.known[name] = value
 
     def rank(self, term: Term) -> int | None:
         value = self.value(term)
@@ -69,181 +71,89 @@ def view_of(program: cst.Module) -> View | None:
     forward = find_method(single, "forward") if single else None
     if single is None or forward is None:
         return None
-    modules, known = _attributes(single)
-    known |= _inputs(single, forward, known)
+    modules, known = attributes_of(single)
+    known |= inputs_of(single, forward, known)
     statements = statements_of(forward)
     reads = read_counts(statements)
-    fixed = names_left_alone(forward)
     view = View(single, forward, modules, reads, known)
     inlinable = frozenset(name for name, count in reads.items() if count == 1)
+    _learn_of_temporaries(view)
     reader = Reader(inlinable=inlinable, modules=modules, rank_of=view.rank)
     for statement in statements:
-        _read_statement(statement, reader, fixed=fixed)
-        view.definitions.update(reader.definitions)
+        _read_statement(statement, view, reader)
     view.sites.extend(reader.terms)
+    view.terms.update((term.node, term) for term in reader.terms if term.node is not None)
     return view
 
 
-def _read_statement(statement: cst.CSTNode, reader: Reader, *, fixed: set[str]) -> None:
-    """Read its expressions and remember what it assigns, unless that may change before it is read."""
-    writes = writes_in_place(statement)
-    if writes:
-        reader.definitions.clear()
+def _learn_of_temporaries(view: View) -> None:
+    """Learn the values of temporaries; of those assigned several times, if all assignments give the same value.
+
+    The first assignment's value is assumed, and dropped again if under that assumption another one differs.
+    """
+    reader = Reader(modules=view.modules, rank_of=view.rank)
+    terms: list[tuple[str, Term]] = []
+    uncertain: set[str] = set()
+    for node in walk(view.forward.body):
+        match node:
+            case cst.For(target=cst.Name(value=name), iter=cst.Call(func=cst.Name(value="range"))):
+                view.learn(name, Value((), "integer"))
+            case cst.For(target=target):
+                uncertain.update(used_names(target))
+            case cst.SimpleStatementLine():
+                plain = assignment(node)
+                if plain is not None:
+                    terms.append((plain[0], reader.read(plain[1])))
+                elif not writes_in_place(node):
+                    uncertain |= defined_names(node)
+    for name, term in terms:
+        value = view.value(term)
+        if value is not None and name not in view.known:
+            view.learn(name, value)
+    while uncertain:
+        for name in uncertain:
+            view.learn(name, None)
+        uncertain = {name for name, term in terms if name in view.known and view.known[name] != view.value(term)}
+
+
+def _read_statement(statement: cst.CSTNode, view: View, reader: Reader) -> None:
+    """Read its expressions; what it assigns is known afterwards, until something it was made from changes."""
     plain = assignment(statement)
-    if plain is None:
-        statement.visit(_ExpressionVisitor(reader))
+    if writes_in_place(statement):
+        reader.definitions.clear()
+    if plain is not None:
+        name, value = plain
+        term = reader.read(value)
+        _forget({name}, reader)
+        if not writes_in_place(statement) and name not in _heads(term):
+            reader.definitions[name] = view.definitions[name] = term
         return
-    name, value = plain
-    term = reader.read(value)
-    if name not in fixed and not writes and not fixed & set(used_names(value)):
-        reader.definitions[name] = term
+    changed = defined_names(statement) | grown_lists(statement)
+    _forget(changed, reader)
+    if isinstance(statement, cst.For) and isinstance(statement.body, cst.IndentedBlock):
+        reader.read(statement.iter)
+        for inner in statement.body.body:
+            _read_statement(inner, view, reader)
+    else:
+        _read_expressions(statement, reader)
+    _forget(changed, reader)
 
 
-def _attributes(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value]]:
-    """Constructors and values of what __init__ sets, and the values of module constants."""
-    known = _constants(program)
-    modules: dict[str, Term] = {}
-    init = find_method(program, "__init__")
-    if init is None:
-        return modules, known
-    generator = _generated(program, "get_init_inputs")
-    local = dict(known)
-    for name, argument in zip(parameters_of(init), generator, strict=False):
-        _learn(local, name, argument, local)
-    for statement in statements_of(init):
-        attribute, value = _attribute_set(statement)
-        if attribute is None or value is None:
-            continue
-        modules[attribute] = Reader().read(value)
-        _learn(local, attribute, modules[attribute], local)
-    attributes = {name: value for name, value in local.items() if name.startswith("self.")}
-    attributes |= _parameters_of_modules(modules, local)
-    return modules, known | attributes
+def _forget(names: Set[str], reader: Reader) -> None:
+    """Drop what is known of names, and of everything that was made from them."""
+    for name, term in list(reader.definitions.items()):
+        if name in names or names & _heads(term):
+            del reader.definitions[name]
 
 
-def _attribute_set(statement: cst.CSTNode) -> tuple[str | None, cst.BaseExpression | None]:
-    match statement:
-        case cst.SimpleStatementLine(
-            body=[
-                cst.Assign(
-                    targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self"), attr=name))], value=value
-                )
-            ]
-        ):
-            return f"self.{name.value}", value
-        case cst.SimpleStatementLine(
-            body=[
-                cst.Expr(
-                    value=cst.Call(
-                        func=cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value="register_buffer")),
-                        args=[cst.Arg(value=cst.SimpleString() as name), cst.Arg(value=value), *_],
-                    )
-                )
-            ]
-        ):
-            return f"self.{name.evaluated_value}", value
-    return None, None
+def _heads(term: Term) -> set[str]:
+    return {each.head for each in term.subterms()}
 
 
-def _parameters_of_modules(modules: dict[str, Term], local: dict[str, Value]) -> dict[str, Value]:
-    """Shapes of the weights of linear layers and the sizes they were made with."""
-    found: dict[str, Value] = {}
-    for attribute, made in modules.items():
-        sizes = [_value(arg, local) for arg in made.args[:2]]
-        numbers = [size.number for size in sizes if size is not None]
-        if made.head == "nn.Conv2d" and len(numbers) == 2 and len(made.args) > 2 and made.args[2].number is not None:
-            fan_in, fan_out, width = (int(each) for each in (*numbers, made.args[2].number) if each is not None)
-            found[f"{attribute}.weight"] = Value((fan_out, fan_in, width, width))
-            found[f"{attribute}.bias"] = Value((fan_out,))
-        if made.head == "nn.Linear" and len(numbers) == 2 and all(isinstance(each, int) for each in numbers):
-            fan_in, fan_out = (int(each) for each in numbers if each is not None)
-            found[f"{attribute}.weight"] = Value((fan_out, fan_in))
-            found[f"{attribute}.bias"] = Value((fan_out,))
-            found[f"{attribute}.in_features"] = Value((), "integer", fan_in)
-            found[f"{attribute}.out_features"] = Value((), "integer", fan_out)
-    return found
-
-
-def _constants(program: cst.Module) -> dict[str, Value]:
-    known: dict[str, Value] = {}
-    for statement in program.body:
-        plain = assignment(statement)
-        if plain:
-            _learn(known, plain[0], Reader().read(plain[1]), known)
-    return known
-
-
-def _inputs(program: cst.Module, forward: cst.FunctionDef, known: dict[str, Value]) -> dict[str, Value]:
-    found = dict(known)
-    for name, term in zip(parameters_of(forward), _generated(program, "get_inputs"), strict=False):
-        _learn(found, name, term, known)
-    return found
-
-
-def _generated(program: cst.Module, name: str) -> list[Term]:
-    """Terms of the elements of the list that a generator returns, with its temporaries looked into."""
-    for statement in program.body:
-        if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
-            return _returned_elements(statement)
-    return []
-
-
-def _returned_elements(function: cst.FunctionDef) -> list[Term]:
-    reader = Reader()
-    for statement in statements_of(function):
-        plain, value = assignment(statement), returned(statement)
-        if plain:
-            reader.definitions[plain[0]] = reader.read(plain[1])
-        elif value is not None:
-            sequence = reader.read(value)
-            return list(sequence.args) if sequence.head == "sequence" else []
-    return []
-
-
-def _learn(known: dict[str, Value], name: str, term: Term, scope: dict[str, Value]) -> None:
-    value = _value(term, scope)
-    if value is not None:
-        known[name] = value
-
-
-def _value(term: Term, scope: dict[str, Value]) -> Value | None:
-    if not term.args and term.number is None:
-        return scope.get(term.head)
-    try:
-        value = infer(term, lambda arg: _value(arg, scope))
-    except _MISSING_ARGUMENT:
-        return None
-    return value or _folded(term, scope)
-
-
-def _folded(term: Term, scope: dict[str, Value]) -> Value | None:
-    """The value of arithmetic on numbers that have names, such as 2 * features."""
-    numbers = [value.number if (value := _value(arg, scope)) else None for arg in term.args]
-    if term.head not in ("add", "mul", "pow", "floordiv") or any(each is None for each in numbers):
-        return None
-    result: float | int = numbers[0]  # type: ignore[assignment]
-    for each in numbers[1:]:
-        assert each is not None
-        match term.head:
-            case "add":
-                result += each
-            case "mul":
-                result *= each
-            case "pow":
-                result **= each
-            case "floordiv":
-                result //= each
-    return Value((), "integer" if isinstance(result, int) else "float", result)
-
-
-class _ExpressionVisitor(cst.CSTVisitor):
-    """Hands the outermost expressions of a statement to the reader; targets of assignments are none."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, cst.BaseExpression):
-            self.reader.read(node)
-            return False
-        return not isinstance(node, cst.AssignTarget | cst.Parameters)
+def _read_expressions(node: cst.CSTNode, reader: Reader) -> None:
+    """Read the outermost expressions of a statement; targets of assignments are none."""
+    if isinstance(node, cst.BaseExpression):
+        reader.read(node)
+    elif not isinstance(node, cst.AssignTarget | cst.Parameters):
+        for child in parts_of(node):
+            _read_expressions(child, reader)

@@ -1,0 +1,135 @@
+"""Starting the fork server with a scrubbed environment, and having it start workers."""
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tasks.errors import MachineError, WorkerError
+from tasks.judge.processes import END_S, START_S, WorkerProcess
+from tasks.judge.sandbox import Limits
+from tasks.judge.scratch import compiler_cache
+from tasks.judge.wire import Arena
+
+PROGRAM = "tasks.judge.zygote"
+# Everything else is left behind: a candidate finds no token, no proxy and no path of the user in its environment.
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
+OWN_VARIABLES = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",  # what is printed before a kill is kept
+    "PYTHONIOENCODING": "utf-8:replace",
+    # Without these two, mapping and unmapping of large temporaries outweighs the work of small operators.
+    "MALLOC_MMAP_THRESHOLD_": "268435456",
+    "MALLOC_TRIM_THRESHOLD_": "536870912",
+}
+
+
+class ForkServer:
+    """A fork server (tasks/judge/zygote.py) and the right to have it start workers. Spawning is thread safe."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._compiler_cache = compiler_cache(scratch)
+        self._lock = threading.Lock()
+        self._num_spawned = 0
+        self._is_compiler_warm = False
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        self._log_path = scratch / "zygote.log"
+        with theirs, self._log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
+                env=_scrubbed(os.environ),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is the referee's to handle
+            )
+        self.facts = self._await_start()
+
+    def _await_start(self) -> dict[str, Any]:
+        if select.select([self._control], [], [], START_S)[0] and (frame := self._control.recv(1 << 16)):
+            facts: dict[str, Any] = json.loads(frame)
+            return facts
+        self._process.kill()
+        self._process.wait()
+        words = self._log_path.read_text(errors="replace")[-2_000:]
+        raise MachineError(f"the judge's fork server did not start:\n{words}")
+
+    def warm_compiler(self) -> None:
+        """Load the compiler of graphs before the next worker starts: 3 seconds a judge, 20 more once a machine."""
+        with self._lock:
+            if not self._is_compiler_warm:
+                self._send({"op": "warm_compiler", "cache": str(self._compiler_cache)}, [])
+                self._is_compiler_warm = True
+
+    def spawn(self, *, arena_bytes: int, core: int, uid: int | None, memory_bytes: int, cpu_s: int) -> WorkerProcess:
+        """Start a worker behind its walls.
+
+        Raises:
+            WorkerError: if the zygote has gone or the worker does not start.
+        """
+        with self._lock:
+            self._num_spawned += 1
+            scratch = self._scratch / f"worker-{self._num_spawned}"
+        scratch.mkdir(mode=0o700)
+        limits = Limits(
+            memory_bytes=memory_bytes,
+            cpu_s=cpu_s,
+            core=core,
+            uid=uid,
+            scratch=str(scratch),
+            user_home=os.path.expanduser("~"),
+            compiler_cache=str(self._compiler_cache),
+        )
+        arena = Arena(arena_bytes)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        log_read, log_write = os.pipe()
+        life_read, life_write = os.pipe()
+        worker = WorkerProcess(ours, log_read, life_read, arena, scratch)
+        request = {"op": "spawn", "limits": limits.to_json(), "arena_bytes": arena.num_bytes}
+        try:
+            with self._lock:
+                self._send(request, [theirs.fileno(), arena.fd, log_write, life_write])
+        finally:
+            theirs.close()
+            os.close(log_write)
+            os.close(life_write)
+        worker.await_start()
+        return worker
+
+    def _send(self, request: dict[str, Any], fds: list[int]) -> None:
+        try:
+            socket.send_fds(self._control, [json.dumps(request).encode()], fds)
+        except OSError as error:
+            raise WorkerError(f"the judge's fork server has gone: {error}") from error
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self._control.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+    project = str(Path(__file__).resolve().parents[2])
+    passed_on = {name: environment[name] for name in PASSED_ON if name in environment}
+    return passed_on | OWN_VARIABLES | {"HOME": tempfile.gettempdir(), "PYTHONPATH": project}

@@ -1,0 +1,81 @@
+"""The studies of the problems judged lately, shared by all cores."""
+
+import threading
+from collections.abc import Callable
+
+from tasks.judge.processes import WorkerProcess
+from tasks.judge.study import BadProblemError, Study
+from tasks.problems.problem import Problem
+
+MAX_STUDIES = 8
+
+
+class Studies:
+    """Makes studies, keeps at most MAX_STUDIES that nobody uses, and ends the others. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._making: dict[str, threading.Lock] = {}
+        self._kept: dict[str, Study] = {}  # the least lately used first
+        self._num_users: dict[Study, int] = {}
+        self._bad: dict[str, str] = {}
+
+    def take(self, problem: Problem, spawn: Callable[[], WorkerProcess]) -> Study:
+        """The problem's study, made if there is none; to be given back.
+
+        Raises:
+            BadProblemError: if the reference cannot serve as the truth.
+        """
+        key = problem.problem_hash
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            if key in self._bad:
+                raise BadProblemError(self._bad[key])
+            with self._lock:
+                study = self._kept.pop(key, None)
+            if study is None:
+                study = self._made(problem, spawn)
+            with self._lock:
+                self._kept[key] = study
+                self._num_users[study] = self._num_users.get(study, 0) + 1
+        return study
+
+    def give_back(self, study: Study) -> None:
+        """Say that a taken study is no longer needed."""
+        with self._lock:
+            self._num_users[study] -= 1
+            idle = [key for key, kept in self._kept.items() if not self._num_users[kept]]
+            for key in idle[: max(0, len(self._kept) - MAX_STUDIES)]:
+                del self._kept[key]
+        self._end_unneeded()
+
+    def forget(self, study: Study) -> None:
+        """Have the problem studied anew the next time, because this study no longer works."""
+        with self._lock:
+            self._kept = {key: kept for key, kept in self._kept.items() if kept is not study}
+
+    def drop_all(self) -> None:
+        """Keep nothing: studies end as soon as nobody uses them."""
+        with self._lock:
+            self._kept.clear()
+        self._end_unneeded()
+
+    def _end_unneeded(self) -> None:
+        with self._lock:
+            kept = set(self._kept.values())
+            unneeded = [study for study, users in self._num_users.items() if not users and study not in kept]
+            for study in unneeded:
+                del self._num_users[study]
+        for study in unneeded:
+            study.worker.end()
+
+    def _made(self, problem: Problem, spawn: Callable[[], WorkerProcess]) -> Study:
+        worker = spawn()
+        try:
+            return Study(problem, worker)
+        except BaseException as error:
+            worker.end()
+            if isinstance(error, BadProblemError):
+                self._bad[problem.problem_hash] = str(error)
+            raise

@@ -1,0 +1,45 @@
+"""Which track a candidate is on, seen from outside: what native code its process has mapped."""
+
+import os
+from pathlib import Path
+
+from tasks.judge.verdict import Track
+
+_INDUCTOR_FOLDER = "/inductor/"
+
+
+def observed_track(pid: int, *, compiled_frames: int) -> Track:
+    """The deepest change that running the candidate brought about.
+
+    KERNEL when it mapped executable code that it made itself, GRAPH when the graph compiler made code or said that it
+    was at work (the one thing here that the candidate could claim falsely: it decides a label, nothing else).
+    """
+    made = _made_code(pid)
+    if any(_INDUCTOR_FOLDER not in path for path in made):
+        return Track.KERNEL
+    return Track.GRAPH if made or compiled_frames else Track.FRAMEWORK
+
+
+def _made_code(pid: int) -> set[str]:
+    """Paths of executable mappings that are not files of this machine's own installation."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return set()
+    made = set()
+    for line in lines:
+        _, rights, _, device, inode, *path = line.split(maxsplit=5)
+        if "x" in rights and path and inode != "0" and not _is_installed(path[0], device, int(inode)):
+            made.add(path[0])
+    return made
+
+
+def _is_installed(path: str, device: str, inode: int) -> bool:
+    """Whether we see the same file under that path; a worker's scratch folder is its own."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    same = (os.major(found.st_dev), os.minor(found.st_dev), found.st_ino)
+    major, minor = (int(part, 16) for part in device.split(":"))
+    return same == (major, minor, inode) and "/worker-" not in path

@@ -1,0 +1,147 @@
+"""Values that are carried along a dimension: cumulative sums, and recurrences written as loops over time steps."""
+
+import ast
+from dataclasses import dataclass
+
+from tasks.variants.kernels.calls import torch_call
+from tasks.variants.kernels.geometry import Geometry
+from tasks.variants.kernels.kernel import RESERVED, Interface, Kernel
+from tasks.variants.kernels.model import Model
+from tasks.variants.kernels.nodes import Leaf, Node, Op, Unsupported, walk
+from tasks.variants.kernels.reader import Reader
+from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.source import Writer
+from tasks.variants.kernels.steps import Step, single_assignment
+from tasks.variants.kernels.values import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """States that are carried along one dimension of a full shape."""
+
+    full: Shape
+    dim: int
+    backwards: bool
+    initial: tuple[tuple[str, float], ...]
+    """The states, and what they start as."""
+    updates: tuple[tuple[str, Node], ...]
+    """Assignments of one turn in order; in them, states and temporaries are Ops without arguments."""
+    result: str
+    """Which of them the output holds, turn by turn."""
+    kind: str
+    """The C type of the states."""
+    before: tuple[str, ...]
+    target: str | None
+    after: tuple[str, ...]
+
+
+def kernel_for_scan(scan: Scan) -> Kernel:
+    """The kernel of a scan.
+
+    Raises:
+        Unsupported: if a tensor does not run along with it.
+    """
+    leaves = list(dict.fromkeys(n for _, update in scan.updates for n in walk(update) if isinstance(n, Leaf)))
+    if not any(leaf.shape == scan.full for leaf in leaves):
+        raise Unsupported("nothing to scan")
+    own = [name for name, _ in scan.updates]
+    if RESERVED & {*own}:
+        raise Unsupported("a state that is called like a loop's counter")
+    interface = Interface.of(leaves, scan.before, scan.after, reserved=own)
+    nest = Geometry(scan.full, scan.dim, scan.dim + 1, tuple(interface.tensors))
+    writer = Writer(nest, interface.elements(nest), Leaf("out", scan.full))
+    _write(scan, nest, writer)
+    return interface.kernel(writer.lines, nest, target=scan.target, out_shape=nest.shape(0, len(scan.full)))
+
+
+def _write(scan: Scan, nest: Geometry, writer: Writer) -> None:
+    if nest.has_rows:
+        writer.line("#pragma omp parallel for", depth=0)
+        writer.open("for (long r = 0; r < rows; r++) {")
+    for name, start in scan.initial:
+        if nest.has_lanes:
+            writer.line(f"{scan.kind} {name}[n];")
+            writer.line(f"for (long i = 0; i < n; i++) {name}[i] = {start!r}f;")
+        else:
+            writer.line(f"{scan.kind} {name} = {start!r}f;")
+    header = "long c = m - 1; c >= 0; c--" if scan.backwards else "long c = 0; c < m; c++"
+    writer.open(f"for ({header}) {{")
+    if nest.has_lanes:
+        writer.line("#pragma omp simd simdlen(16)", depth=0)
+        writer.open("for (long i = 0; i < n; i++) {")
+    declared = {name for name, _ in scan.initial}
+    lanes = "[i]" if nest.has_lanes else ""
+    states = {name: name + lanes for name in declared}
+    for name, update in scan.updates:
+        for node in walk(update):
+            if isinstance(node, Op) and not node.arguments:
+                writer.names[node] = states.get(node.template, node.template)
+        writer.statements([("{0} = {1};", states.get(name, f"float {name}"), update)])
+        writer.names.clear()
+    writer.line(f"{writer.out()} = {states.get(scan.result, scan.result)};")
+    for _ in range(1 + nest.has_lanes + nest.has_rows):
+        writer.close()
+
+
+def cumulative_sum(model: Model) -> Scan | None:
+    """The last cumsum of a forward, with the flips around it that make it run backwards."""
+    steps = single_assignment(model)
+    if steps is None or any(step.bound for step in steps):
+        return None
+    shapes = Shapes(dict(model.shapes.values))
+    for step in steps[:-1]:
+        shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
+    for place in reversed(range(len(steps))):
+        scan = _cumulative_sum_at(place, steps, shapes)
+        if scan is not None:
+            return scan
+    return None
+
+
+def _cumulative_sum_at(place: int, steps: list[Step], shapes: Shapes) -> Scan | None:
+    call = torch_call(steps[place].value)  # type: ignore[arg-type]
+    if call is None or call.name != "cumsum" or set(call.keywords) - {"dim"}:
+        return None
+    dim = shapes.of(call.argument(1, "dim"))
+    full = shapes.shape(call.operands[0])
+    if full is None or not isinstance(dim, int) or not full:
+        return None
+    dim %= len(full)
+    first, last, source = place, place, call.operands[0]
+    flip_before = _flip(steps[place - 1], shapes, dim, len(full)) if place else None
+    flip_after = _flip(steps[place + 1], shapes, dim, len(full)) if place + 1 < len(steps) else None
+    backwards = (
+        flip_before is not None
+        and flip_after is not None
+        and isinstance(source, ast.Name)
+        and (source.id,) == steps[place - 1].targets
+        and isinstance(flip_after, ast.Name)
+        and (flip_after.id,) == steps[place].targets
+    )
+    if backwards:
+        assert flip_before is not None
+        first, last, source = place - 1, place + 1, flip_before
+    kept = [*steps[:first], *steps[last + 1 :]]
+    if any(step.reads() & {name for one in steps[first:last] for name in one.targets} for step in kept):
+        return None
+    total = Op("total", (), full)
+    try:
+        update = Op("{0:1} + {1:2}", (total, Reader(shapes, {}).read(source)), full)
+    except Unsupported:
+        return None
+    return Scan(
+        full, dim, backwards, (("total", 0.0),), (("total", update),), "total", "double",
+        before=tuple(step.text() for step in steps[:first]),
+        target=steps[last].targets[0] if steps[last].targets else None,
+        after=tuple(step.text() for step in steps[last + 1 :]),
+    )  # fmt: skip
+
+
+def _flip(step: Step, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:
+    """What a step flips along just one dimension, or None where it does something else."""
+    call = torch_call(step.value)  # type: ignore[arg-type]
+    if call is None or call.name != "flip" or len(call.operands) + len(call.keywords) != 2:
+        return None
+    dims = shapes.of(call.argument(1, "dims"))
+    chosen = dims if isinstance(dims, tuple) else (dims,)
+    return call.operands[0] if [d % rank for d in chosen if isinstance(d, int)] == [dim] else None

@@ -1,0 +1,134 @@
+"""Values that a program's text tells: of its inputs, its attributes and its constants."""
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from tasks.variants.rewrites.forward import assignment, find_method, parameters_of, returned, statements_of
+from tasks.variants.rewrites.reading import Reader
+from tasks.variants.rewrites.shapes import Infer, Value, infer
+from tasks.variants.rewrites.terms import Term
+
+# A repeated dimension or an unusual constructor must not cost a program its other rewrites.
+_MISSING_ARGUMENT = (IndexError, ValueError, KeyError)
+
+
+def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value]]:
+    """Constructors and values of what __init__ sets, and the values of module constants."""
+    known = _constants(program)
+    modules: dict[str, Term] = {}
+    init = find_method(program, "__init__")
+    if init is None:
+        return modules, known
+    generator = _generated(program, "get_init_inputs")
+    local = dict(known)
+    for name, argument in zip(parameters_of(init), generator, strict=False):
+        _learn(local, name, argument, local)
+    for statement in statements_of(init):
+        attribute, value = _attribute_set(statement)
+        if attribute is None or value is None:
+            continue
+        modules[attribute] = Reader().read(value)
+        _learn(local, attribute, modules[attribute], local)
+    attributes = {name: value for name, value in local.items() if name.startswith("self.")}
+    attributes |= _parameters_of_modules(modules, local)
+    return modules, known | attributes
+
+
+def inputs_of(program: cst.Module, forward: cst.FunctionDef, known: dict[str, Value]) -> dict[str, Value]:
+    found = dict(known)
+    for name, term in zip(parameters_of(forward), _generated(program, "get_inputs"), strict=False):
+        _learn(found, name, term, known)
+    return found
+
+
+def value_in_scope(term: Term, scope: Mapping[str, Value], of: Infer) -> Value | None:
+    if not term.args and term.number is None:
+        return scope.get(term.head)
+    try:
+        return infer(term, of)
+    except _MISSING_ARGUMENT:
+        return None
+
+
+def _attribute_set(statement: cst.CSTNode) -> tuple[str | None, cst.BaseExpression | None]:
+    match statement:
+        case cst.SimpleStatementLine(
+            body=[
+                cst.Assign(
+                    targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name(value="self"), attr=name))],
+                    value=value,
+                )
+            ]
+        ):
+            return f"self.{name.value}", value
+        case cst.SimpleStatementLine(
+            body=[
+                cst.Expr(
+                    value=cst.Call(
+                        func=cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value="register_buffer")),
+                        args=[cst.Arg(value=cst.SimpleString() as name), cst.Arg(value=value), *_],
+                    )
+                )
+            ]
+        ):
+            return f"self.{name.raw_value}", value
+    return None, None
+
+
+def _parameters_of_modules(modules: dict[str, Term], local: dict[str, Value]) -> dict[str, Value]:
+    """Shapes of the weights of linear layers and the sizes they were made with."""
+    found: dict[str, Value] = {}
+    for attribute, made in modules.items():
+        sizes = [_static_value(arg, local) for arg in made.args[:2]]
+        numbers = [size.number for size in sizes if size is not None]
+        if made.head == "nn.Conv2d" and len(numbers) == 2 and len(made.args) > 2 and made.args[2].number is not None:
+            fan_in, fan_out, width = (int(each) for each in (*numbers, made.args[2].number) if each is not None)
+            found[f"{attribute}.weight"] = Value((fan_out, fan_in, width, width))
+            found[f"{attribute}.bias"] = Value((fan_out,))
+        if made.head == "nn.Linear" and len(numbers) == 2 and all(isinstance(each, int) for each in numbers):
+            fan_in, fan_out = (int(each) for each in numbers if each is not None)
+            found[f"{attribute}.weight"] = Value((fan_out, fan_in))
+            found[f"{attribute}.bias"] = Value((fan_out,))
+            found[f"{attribute}.in_features"] = Value((), "integer", fan_in)
+            found[f"{attribute}.out_features"] = Value((), "integer", fan_out)
+    return found
+
+
+def _constants(program: cst.Module) -> dict[str, Value]:
+    known: dict[str, Value] = {}
+    for statement in program.body:
+        plain = assignment(statement)
+        if plain:
+            _learn(known, plain[0], Reader().read(plain[1]), known)
+    return known
+
+
+def _generated(program: cst.Module, name: str) -> list[Term]:
+    """Terms of the elements of the list that a generator returns, with its temporaries looked into."""
+    for statement in program.body:
+        if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
+            return _returned_elements(statement)
+    return []
+
+
+def _returned_elements(function: cst.FunctionDef) -> list[Term]:
+    reader = Reader()
+    for statement in statements_of(function):
+        plain, value = assignment(statement), returned(statement)
+        if plain:
+            reader.definitions[plain[0]] = reader.read(plain[1])
+        elif value is not None:
+            sequence = reader.read(value)
+            return list(sequence.args) if sequence.head == "sequence" else []
+    return []
+
+
+def _learn(known: dict[str, Value], name: str, term: Term, scope: dict[str, Value]) -> None:
+    value = _static_value(term, scope)
+    if value is not None:
+        known[name] = value
+
+
+def _static_value(term: Term, scope: dict[str, Value]) -> Value | None:
+    return value_in_scope(term, scope, lambda arg: _static_value(arg, scope))

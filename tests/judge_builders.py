@@ -1,0 +1,52 @@
+"""Problems and candidates for the tests of the judge, read from tests/kernels without running any of them."""
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.params import JudgeParams
+from tasks.problems.problem import Problem, Split
+from tasks.variants.candidate import Candidate
+
+KERNELS = Path(__file__).parent / "kernels"
+PARAMS = JudgeParams(device="cpu", workers=2, trials=3, rounds=5, timeout_s=10.0, memory_bytes=1 << 30)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kernel:
+    """A candidate that declares the verdict it deserves."""
+
+    name: str
+    source: str
+    problem: Problem
+    declared: dict[str, Any]
+
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate(problem_id=self.problem.problem_id, source=self.source, origin="test")
+
+
+def kernel(path: Path) -> Kernel:
+    """Read a file whose first lines declare literals; some of the files do not even parse."""
+    source = path.read_text()
+    lines = re.findall(r"^([A-Z_]+) = (.+)$", source, flags=re.MULTILINE)
+    declared = {
+        name: ast.literal_eval(value)
+        for name, value in lines
+        if name in ("PROBLEM", "EXPECTED", "TRACK", "MAX_SPEEDUP")
+    }
+    return Kernel(name=path.stem, source=source, problem=problem(declared["PROBLEM"]), declared=declared)
+
+
+def kernels() -> list[Kernel]:
+    return [kernel(path) for path in sorted(KERNELS.glob("*.py"))]
+
+
+def problem(name: str) -> Problem:
+    return problem_of((KERNELS / "problems" / f"{name}.py").read_text(), name=name)
+
+
+def problem_of(source: str, *, name: str = "inline") -> Problem:
+    return Problem(problem_id=f"tests/{name}", level=1, family="tests", split=Split.TRAIN, source=source)

@@ -1,0 +1,12 @@
+"""The right numbers in another dtype."""
+
+PROBLEM = "row_softmax"
+EXPECTED = "wrong_output"
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return (torch.softmax(x, dim=-1) * x).double()

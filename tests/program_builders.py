@@ -1,0 +1,67 @@
+"""Small problems as text, and what their candidates compute when run in this process."""
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import libcst as cst
+import torch
+
+from tasks.variants.rewriting import Rewrite, as_candidate_program, render
+
+HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
+
+
+def problem(forward: str, inputs: str, *, arguments: str = "x", init: str = "", init_arguments: str = "") -> str:
+    """A problem's text; `forward` and `init` are lines of Python, `inputs` and `init_arguments` elements of a list."""
+    constructor = ""
+    if init:
+        names = ", ".join(["self", *(f"size{i}" for i in range(len(init_arguments.split(","))))])
+        constructor = f"    def __init__({names}):\n        super().__init__()\n{_indented(init)}\n\n"
+    return (
+        f"{HEADER}class Model(nn.Module):\n{constructor}"
+        f"    def forward(self, {arguments}):\n{_indented(forward)}\n\n\n"
+        f"def get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return [{init_arguments}]\n"
+    )
+
+
+def rewritten(source: str, rewrite: Rewrite, *, seed: int = 0) -> str | None:
+    """The candidate that a rewrite makes of a problem, or None where it does not apply."""
+    program: cst.Module | None = rewrite.apply(as_candidate_program(source), random.Random(seed))
+    return None if program is None else render(program)
+
+
+@cache
+def defined(source: str) -> dict[str, Any]:
+    """The names that a program defines; a kernel in it is built once."""
+    names: dict[str, Any] = {"__name__": "candidate"}
+    exec(compile(source, "candidate", "exec"), names)
+    return names
+
+
+def outputs(
+    source: str, candidate: str, *, inputs: Sequence[torch.Tensor] | None = None, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the reference and the candidate return for equal weights and inputs; the candidate's second call counts."""
+    reference_names, candidate_names = defined(source), defined(candidate)
+    arguments = reference_names["get_init_inputs"]()
+    models = []
+    for names, entry in ((reference_names, "Model"), (candidate_names, "ModelNew")):
+        torch.manual_seed(seed)
+        models.append(names[entry](*arguments))
+    assert list(models[0].state_dict()) == list(models[1].state_dict())
+    torch.manual_seed(seed + 1)
+    given = list(inputs) if inputs is not None else reference_names["get_inputs"]()
+    with torch.no_grad():
+        expected = models[0](*given)
+        copies = [tensor.clone() for tensor in given]
+        models[1](*(tensor + 1 if tensor.is_floating_point() else tensor for tensor in given))
+        found = models[1](*given)
+    for tensor, copy in zip(given, copies, strict=True):
+        assert torch.equal(tensor.nan_to_num(), copy.nan_to_num()), "the candidate changed its input"
+    return expected, found
+
+
+def _indented(lines: str) -> str:
+    return "\n".join(f"        {line}" for line in lines.strip("\n").splitlines())

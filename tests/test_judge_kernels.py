@@ -1,0 +1,46 @@
+"""The judge against its enemies and its honest users: every kernel gets the verdict it declares."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from tasks.judge.judge import Judge
+from tasks.judge.verdict import Status, Verdict
+from tests.judge_builders import PARAMS, kernels
+
+KERNELS = {kernel.name: kernel for kernel in kernels()}
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> Iterator[dict[str, Future[Verdict]]]:
+    """All verdicts of one judge, two at a time; those of one problem in a row."""
+    os.environ["CUDA_L1_SECRET"] = "planted-secret"
+    in_order = sorted(KERNELS.values(), key=lambda kernel: kernel.declared["PROBLEM"])
+    with Judge(PARAMS) as judge, ThreadPoolExecutor(PARAMS.workers) as pool:
+        yield {kernel.name: pool.submit(judge.judge, kernel.problem, kernel.candidate, seed=0) for kernel in in_order}
+    del os.environ["CUDA_L1_SECRET"]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_gets_the_verdict_it_declares(name: str, verdicts: dict[str, Future[Verdict]]) -> None:
+    declared = KERNELS[name].declared
+    verdict = verdicts[name].result()
+    if verdict.status is Status.UNSTABLE:  # right in everything, on a machine too busy to time it
+        assert declared["EXPECTED"] == Status.CORRECT
+        return
+    assert verdict.status == declared["EXPECTED"], f"{verdict.detail}\n{verdict.checks}"
+    if "TRACK" in declared:
+        assert verdict.track == declared["TRACK"]
+    if "MAX_SPEEDUP" in declared:
+        assert verdict.speedup is not None
+        assert verdict.speedup <= declared["MAX_SPEEDUP"]
+
+
+def test_nothing_that_a_kernel_started_is_left(verdicts: dict[str, Future[Verdict]]) -> None:
+    for verdict in verdicts.values():
+        verdict.result()
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 611" not in running

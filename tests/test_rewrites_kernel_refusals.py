@@ -1,0 +1,99 @@
+"""Kernels in C are not written for what they would compute wrongly."""
+
+import random
+
+import pytest
+
+from tasks.variants.rewrites.kernel import (
+    cumulative_sum_in_c,
+    elementwise_in_c,
+    recurrence_in_c,
+    reduction_in_c,
+    series_in_c,
+)
+from tasks.variants.rewriting import Rewrite, as_candidate_program
+from tests.program_builders import problem, rewritten
+
+MATRIX = "torch.randn(20, 37)"
+MOVING_AVERAGE = """
+h = torch.zeros_like(x[:, 0])
+out = []
+for t in range(x.shape[1]):
+    h = 0.9 * h + 0.1 * x[:, t]
+    out.append(h)
+out = torch.stack(out, dim=1)
+return out
+"""
+SERIES = """
+y = 0.25 * x * x
+term = torch.ones_like(y)
+total = torch.ones_like(y)
+for k in range(1, 12):
+    term = term * y / (k * k)
+    total = total + term
+return torch.log(total)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "source"),
+    [
+        (elementwise_in_c, problem("return torch.relu(x)", MATRIX)),
+        (elementwise_in_c, problem("return torch.matmul(x, x.t())", MATRIX)),
+        (elementwise_in_c, problem("x.mul_(2.0)\nreturn torch.relu(x) + 1.0", MATRIX)),
+        (elementwise_in_c, problem("return torch.relu(x) + 1.0", "torch.load('x.pt')")),
+        (elementwise_in_c, problem("return x * 2 + 1", "torch.randint(0, 9, (4, 4))")),
+        (elementwise_in_c, problem("return torch.where(y, x, x + 1.0)", f"{MATRIX}, {MATRIX} > 0", arguments="x, y")),
+        (elementwise_in_c, problem("return (x + 1.0) * 2.0 > 0.5", MATRIX)),
+        (elementwise_in_c, problem("if x.sum() > 0:\n    x = x + 1.0\nreturn torch.relu(x) * 2.0", MATRIX)),
+        (reduction_in_c, problem("return torch.sum(x > 0, dim=1)", MATRIX)),
+        (reduction_in_c, problem("return torch.max(x, dim=1)", MATRIX)),
+        (reduction_in_c, problem("return x - torch.mean(x, dim=1)", "torch.randn(8, 8)")),
+        (
+            reduction_in_c,
+            problem("return torch.sum(torch.sum(x * x, dim=1, keepdim=True) * x, dim=0)", "torch.randn(8, 8)"),
+        ),
+        (reduction_in_c, problem("return torch.norm(x, 1, dim=1)", MATRIX)),
+        (
+            series_in_c,
+            problem(
+                SERIES.replace("range(1, 12)", "range(1, self.n)"), MATRIX, init="self.n = size0", init_arguments="9"
+            ),
+        ),
+        (series_in_c, problem(SERIES.replace("term * y", "torch.matmul(term, y)"), "torch.randn(4, 4)")),
+        (cumulative_sum_in_c, problem("return torch.cumprod(x, dim=1)", MATRIX)),
+        (recurrence_in_c, problem(MOVING_AVERAGE.replace("0.9 * h", "torch.matmul(h, h.t())"), "torch.randn(4, 4, 4)")),
+        (recurrence_in_c, problem(MOVING_AVERAGE.replace("x.shape[1])", "x.shape[1] - 1)"), MATRIX)),
+        (recurrence_in_c, problem(MOVING_AVERAGE.replace("dim=1", "dim=0"), MATRIX)),
+    ],
+    ids=[
+        "one operation",
+        "nothing elementwise",
+        "in place",
+        "unknown shape",
+        "integers",
+        "boolean mask",
+        "boolean result",
+        "branch",
+        "count",
+        "pair",
+        "misaligned",
+        "two dimensions reduced",
+        "another norm",
+        "unknown bounds",
+        "not elementwise",
+        "product",
+        "state is mixed",
+        "not all steps",
+        "stacked elsewhere",
+    ],
+)
+def test_a_rewrite_stays_away_from_what_it_cannot_compute(rewrite: Rewrite, source: str) -> None:
+    assert rewritten(source, rewrite) is None
+
+
+def test_there_is_one_kernel_to_a_candidate() -> None:
+    program = as_candidate_program(problem("return torch.relu(x) * 2.0", MATRIX))
+    once = elementwise_in_c.apply(program, random.Random(0))
+    assert once is not None
+    assert elementwise_in_c.apply(once, random.Random(0)) is None
