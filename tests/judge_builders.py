@@ -50,3 +50,16 @@ def problem(name: str) -> Problem:
 
 def problem_of(source: str, *, name: str = "inline") -> Problem:
     return Problem(problem_id=f"tests/{name}", level=1, family="tests", split=Split.TRAIN, source=source)
+
+
+def running(words: str) -> list[int]:
+    """Processes of this machine whose command line contains the words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if words in command:
+            found.append(int(path.parent.name))
+    return found

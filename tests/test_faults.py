@@ -56,7 +56,7 @@ SLOW = [
     slowdowns.compute_twice,
     slowdowns.loop_over_rows,
 ]
-NOT_PYTHON = [faults.assign_backwards]
+NOT_PYTHON = [slowdowns.assign_backwards]
 CHANGES_INPUT = [slowdowns.change_input]
 
 

@@ -49,6 +49,11 @@ def _compile_forward(tree: ast.Module, problem: Problem) -> None:
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and method.name == "forward":
                     method.decorator_list.insert(0, ast.parse("torch.compile", mode="eval").body)
-                    tree.body.insert(0, ast.parse("import torch").body[0])
+                    if "torch" not in _imported_names(tree):
+                        tree.body.insert(0, ast.parse("import torch").body[0])
                     return
     raise ProblemError(f"the reference of {problem.problem_id} defines no forward of its own to compile")
+
+
+def _imported_names(tree: ast.Module) -> set[str]:
+    return {alias.asname or alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}

@@ -179,6 +179,8 @@ class Judge:
     @contextlib.contextmanager
     def _slot(self) -> Iterator[_Slot]:
         """A free core, with this thread on it: the referee and both workers take turns there."""
+        if self._scratch is None:
+            raise MachineError("the judge is not open; use it in a with statement")
         slot = self._slots.get()
         cores = os.sched_getaffinity(0)
         try:
@@ -194,8 +196,7 @@ class Judge:
                 if self._server is not None:
                     self._studies.drop_all()
                     self._server.close()
-                if self._scratch is None:
-                    raise MachineError("the judge is not open; use it in a with statement")
+                assert self._scratch is not None
                 self._server = ForkServer(self._scratch.path)
             return self._server
 

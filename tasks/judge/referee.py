@@ -4,6 +4,7 @@ Holds the truth, the clock and the comparison. Nothing of the candidate is impor
 known only by the bytes in its arena when it answered, and by the kernel's time of its answer.
 """
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -176,7 +177,7 @@ class Examination:
     def _measure(self) -> None:
         exchange_ms = timing.exchange_ms([self._pair.exchange_ms() for _ in range(EXCHANGES)])
         last_ms = [timing.net_ms(time_ms, exchange_ms) for time_ms in self._last_ms]
-        calls = timing.calls_per_round(min(last_ms))
+        calls = timing.calls_per_round(math.sqrt(math.prod(last_ms)))
         rounds = timing.affordable_rounds(
             self._params.rounds, round_ms=calls * sum(last_ms), budget_s=TIMING_SHARE * self._params.timeout_s
         )

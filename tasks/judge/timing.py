@@ -20,7 +20,7 @@ RESOLUTION_MS = 0.005
 MAX_BATCHES = 3
 SETTLED_ERROR = 0.04
 """More rounds are taken until the standard error is at most this."""
-UNSTABLE_ERROR = 0.1
+UNSTABLE_ERROR = 0.12
 """A speedup that is still less certain than this is none."""
 
 
@@ -73,13 +73,13 @@ def measure_until_settled(
     return taken
 
 
-def calls_per_round(faster_ms: float) -> int:
+def calls_per_round(call_ms: float) -> int:
     """How many calls of either program make one round: more for short ones, which are disturbed more easily.
 
     >>> calls_per_round(5.0), calls_per_round(0.4), calls_per_round(0.01)
     (2, 3, 8)
     """
-    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(SHORT_CALL_MS / max(faster_ms, RESOLUTION_MS))))
+    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(SHORT_CALL_MS / max(call_ms, RESOLUTION_MS))))
 
 
 def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:

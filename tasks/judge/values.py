@@ -35,7 +35,7 @@ def encode(value: object) -> Any:
         return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}
-    if isinstance(value, torch.Tensor) and value.numel() * value.element_size() <= MAX_TENSOR_BYTES:
+    if isinstance(value, torch.Tensor) and 0 < value.nbytes <= MAX_TENSOR_BYTES:
         data = value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         dtype = str(value.dtype).removeprefix("torch.")
         return {"tensor": [dtype, list(value.shape), base64.b64encode(data).decode()]}

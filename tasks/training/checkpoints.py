@@ -26,15 +26,14 @@ def checkpointed_steps(folder: Path) -> int:
 class CheckpointCallback(TrainerCallback):
     """Has the trainer write a checkpoint each interval and at the end, and keeps the newest whole one only."""
 
-    def __init__(self, folder: Path, *, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._interval_s = interval_s
         self._saved_at = time.monotonic()
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        due = time.monotonic() - self._saved_at >= self._interval_s
+        due = time.monotonic() - self._saved_at >= INTERVAL_S
         control.should_save = due or state.global_step >= state.max_steps
         return control
 

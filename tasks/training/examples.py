@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tasks.params import PolicyParams
 from tasks.problems.problem import Problem
+from tasks.training.inventing import invent, invented_names, pieces_of
 from tasks.training.renaming import own_names, rename_consistently
 from tasks.variants.prompts import Exemplar, build_prompt
 
@@ -16,6 +17,9 @@ NUM_EXEMPLARS = 2
 # Weight of a candidate is its speedup to this power: at 0.5, four times as fast is taught twice as often.
 _SPEED_POWER = 0.5
 _MAX_WEIGHT = 3.0
+
+_INVENTED_NAMES_SHARE = 0.3
+_NUM_NAMES = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +37,7 @@ def sft_examples(
     count: int,
     exemplar_share: float,
     renamed_share: float,
+    invented_share: float = 0.0,
     params: PolicyParams,
     seed: int,
 ) -> list[Example]:
@@ -42,8 +47,9 @@ def sft_examples(
         problems: those with nothing taught are left out.
         taught: correct candidates by problem id; a faster one of a problem is taught a little more often.
         count: how many examples.
-        exemplar_share: share of the examples whose prompt shows other candidates of the same problem with speedups.
-        renamed_share: share of the examples in which the program's own names are replaced, consistently.
+        exemplar_share: share of the problems' examples whose prompt shows other candidates of it with speedups.
+        renamed_share: share of the problems' examples in which the program's own names are replaced, consistently.
+        invented_share: share of all examples whose program is made up and is to be repeated as it is.
         params: gives the style of the prompts.
         seed: equal arguments and seeds give equal examples.
     """
@@ -51,22 +57,23 @@ def sft_examples(
     teachable = [problem for problem in problems if taught.get(problem.problem_id)]
     if not teachable:
         return []
-    names = [own_names(problem.source) for problem in teachable]
-    variables = sorted(set().union(*(name.variables for name in names)))
-    attributes = sorted(set().union(*(name.attributes for name in names)))
+    names = _Names(teachable)
+    num_invented = round(count * invented_share)
     examples = []
-    for problem in _balanced(teachable, count, rng):
+    for problem in _balanced(teachable, count - num_invented, rng):
         target, shown = _drawn(taught[problem.problem_id], exemplar_share, rng)
         sources = [problem.source, target.source, *(exemplar.source for exemplar in shown)]
         if rng.random() < renamed_share:
-            sources = rename_consistently(sources, variables=variables, attributes=attributes, rng=rng)
-        reference, completion, *shown_sources = sources
-        exemplars = [
-            Exemplar(candidate_id=exemplar.candidate_id, source=source, speedup=exemplar.speedup)
-            for exemplar, source in zip(shown, shown_sources, strict=True)
-        ]
-        prompt = build_prompt(reference, exemplars, style=params.prompt_style)
-        examples.append(Example(prompt=prompt, completion=as_completion(completion, params)))
+            sources = names.rename(sources, rng)
+        speedups = [exemplar.speedup for exemplar in shown]
+        examples.append(_example(sources, speedups, params))
+    if num_invented:
+        references = [problem.source for problem in teachable]
+        pieces = pieces_of(references, [each for problem in teachable for each in taught[problem.problem_id]])
+        for _ in range(num_invented):
+            sources = names.rename(invent(pieces, rng), rng)
+            examples.append(_example(sources, [], params))
+        rng.shuffle(examples)
     return examples
 
 
@@ -75,6 +82,31 @@ def as_completion(source: str, params: PolicyParams) -> str:
     if params.prompt_style == "compact":
         return source.strip()
     return f"### Code Implementation\n```python\n{source.strip()}\n```"
+
+
+class _Names:
+    """Names to rename to: those of the problems, and for half of the programs names no problem has."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        names = [own_names(problem.source) for problem in problems]
+        self._variables = sorted(set().union(*(name.variables for name in names)))
+        self._attributes = sorted(set().union(*(name.attributes for name in names)))
+
+    def rename(self, sources: Sequence[str], rng: random.Random) -> list[str]:
+        variables, attributes = self._variables, self._attributes
+        if rng.random() < _INVENTED_NAMES_SHARE:
+            variables, attributes = invented_names(_NUM_NAMES, rng), invented_names(_NUM_NAMES, rng)
+        return rename_consistently(sources, variables=variables, attributes=attributes, rng=rng)
+
+
+def _example(sources: Sequence[str], speedups: Sequence[float], params: PolicyParams) -> Example:
+    reference, completion, *shown = sources
+    exemplars = [
+        Exemplar(candidate_id="", source=source, speedup=speedup)
+        for source, speedup in zip(shown, speedups, strict=True)
+    ]
+    prompt = build_prompt(reference, exemplars, style=params.prompt_style)
+    return Example(prompt=prompt, completion=as_completion(completion, params))
 
 
 def _balanced(problems: Sequence[Problem], count: int, rng: random.Random) -> list[Problem]:
@@ -88,4 +120,5 @@ def _drawn(taught: Sequence[Exemplar], exemplar_share: float, rng: random.Random
     others = [exemplar for exemplar in taught if exemplar.candidate_id != target.candidate_id]
     if rng.random() >= exemplar_share or not others:
         return target, []
-    return target, rng.sample(others, k=min(NUM_EXEMPLARS, len(others)))
+    shown = rng.sample(others, k=min(NUM_EXEMPLARS, len(others)))
+    return target, sorted(shown, key=lambda exemplar: exemplar.speedup)

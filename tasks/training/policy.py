@@ -45,11 +45,13 @@ class Policy:
 
 
 def new_policy(corpus: Sequence[str], params: PolicyParams, *, seed: int) -> Policy:
-    """A small model with random weights and a tokenizer learnt from the corpus.
+    """A small model with random weights and a tokenizer learnt from the corpus: references and candidates.
 
     Like load_policy it sets the number of threads torch computes with, and silences transformers.
     """
-    tokenizer = new_tokenizer(corpus, vocab_size=params.vocab_size)
+    # As prompts, so that their headings are learnt too.
+    texts = [build_prompt(text, [], style=params.prompt_style) for text in corpus]
+    tokenizer = new_tokenizer(texts, vocab_size=params.vocab_size)
     set_every_seed(seed)
     config = Lfm2Config(
         vocab_size=len(tokenizer),

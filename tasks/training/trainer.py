@@ -31,29 +31,28 @@ class StepCallback(TrainerCallback):
 def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **arguments: Any) -> Config:
     """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is."""
     on_cuda = torch.cuda.is_available()
-    with warnings.catch_warnings():
-        # TRL still sets an argument that transformers has renamed.
-        warnings.simplefilter("ignore", FutureWarning)
-        return kind(
-            output_dir=str(checkpoints),
-            seed=seed,
-            use_cpu=not on_cuda,
-            bf16=on_cuda,
-            gradient_checkpointing=False,
-            dataloader_pin_memory=on_cuda,
-            report_to="none",
-            disable_tqdm=True,
-            logging_steps=1,
-            save_strategy="no",  # CheckpointCallback says when
-            shuffle_dataset=False,  # rows come in the order of training
-            optim="adamw_torch_fused",
-            adam_beta1=0.9,
-            adam_beta2=0.95,
-            max_grad_norm=1.0,
-            lr_scheduler_type="cosine_with_min_lr",
-            lr_scheduler_kwargs={"min_lr_rate": 0.1},
-            **arguments,
-        )
+    # TRL still uses a name that transformers has replaced.
+    warnings.filterwarnings("ignore", message=".*gradient_checkpointing", category=FutureWarning)
+    return kind(
+        output_dir=str(checkpoints),
+        seed=seed,
+        use_cpu=not on_cuda,
+        bf16=on_cuda,
+        gradient_checkpointing=False,
+        dataloader_pin_memory=on_cuda,
+        report_to="none",
+        disable_tqdm=True,
+        logging_steps=1,
+        save_strategy="no",  # CheckpointCallback says when
+        shuffle_dataset=False,  # rows come in the order of training
+        optim="adamw_torch_fused",
+        adam_beta1=0.9,
+        adam_beta2=0.95,
+        max_grad_norm=1.0,
+        lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_kwargs={"min_lr_rate": 0.1},
+        **arguments,
+    )
 
 
 def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dict[str, float]]:

@@ -22,7 +22,7 @@ class Candidate:
     @property
     def candidate_id(self) -> str:
         """Content hash of problem and source; never depends on the origin."""
-        return hashlib.sha256(f"{self.problem_id}\0{self.source}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.problem_id}\0{self.source}".encode(errors="surrogatepass")).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
         """A mapping that json.dumps takes and from_json turns back into an equal candidate."""

@@ -22,7 +22,7 @@ _LAYOUT = (
     "comma",
     "semicolon",
 )
-_NOT_VARIABLES = {(cst.Attribute, "attr"), (cst.Arg, "keyword"), (cst.Param, "star")}
+_NOT_VARIABLES = {(cst.Attribute, "attr"), (cst.Arg, "keyword")}
 
 
 def words(text: str) -> frozenset[str]:

@@ -7,16 +7,13 @@ such as a bias dropped where it is zero; what counts is the verdict.
 import random
 
 import libcst as cst
-import libcst.matchers as m
 
 from tasks.variants.layout import parenthesised
 from tasks.variants.rewrites.forward import find_method, parameters_of
-from tasks.variants.rewrites.places import calls, change_one
+from tasks.variants.rewrites.places import calls, calls_library, change_one
 from tasks.variants.rewriting import rewrite
 
 _TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-_DIM = m.Arg(keyword=m.Name("dim"))
-_TORCH = m.Name("torch") | m.Name("F")
 
 
 @rewrite("faults")
@@ -30,13 +27,12 @@ def swap_operands(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The operands of a difference, a quotient or a matrix product are exchanged: wrong_output or crashed."""
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if m.matches(node, m.BinaryOperation(operator=m.Subtract() | m.Divide() | m.MatrixMultiply())):
-            return node.with_changes(left=parenthesised(node.right), right=parenthesised(node.left))  # type: ignore[attr-defined]
-        if calls(node, "matmul", "mm", "bmm", "sub", "div") and len(node.args) == 2:  # type: ignore[attr-defined]
-            first, second = node.args  # type: ignore[attr-defined]
-            return node.with_changes(
-                args=[first.with_changes(value=second.value), second.with_changes(value=first.value)]
-            )
+        match node:
+            case cst.BinaryOperation(operator=cst.Subtract() | cst.Divide() | cst.MatrixMultiply()):
+                return node.with_changes(left=parenthesised(node.right), right=parenthesised(node.left))
+            case cst.Call(args=[first, second]) if calls(node, "matmul", "mm", "bmm", "sub", "div"):
+                exchanged = [first.with_changes(value=second.value), second.with_changes(value=first.value)]
+                return node.with_changes(args=exchanged)
         return None
 
     return change_one(program, rng, change)
@@ -47,10 +43,12 @@ def reduce_wrong_dimension(program: cst.Module, rng: random.Random) -> cst.Modul
     """A dimension is confused with the first, or the first with the last: wrong_output."""
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if not m.matches(node, _DIM) or m.matches(node, m.Arg(value=m.Tuple())):
-            return None
-        wrong = "-1" if m.matches(node, m.Arg(value=m.Integer("0"))) else "0"
-        return node.with_changes(value=cst.parse_expression(wrong))
+        match node:
+            case cst.Arg(keyword=cst.Name(value="dim"), value=cst.Integer(value="0")):
+                return node.with_changes(value=cst.parse_expression("-1"))
+            case cst.Arg(keyword=cst.Name(value="dim"), value=cst.Integer() | cst.UnaryOperation()):
+                return node.with_changes(value=cst.Integer("0"))
+        return None
 
     return change_one(program, rng, change)
 
@@ -102,13 +100,11 @@ def miss_last_slice(program: cst.Module, rng: random.Random) -> cst.Module | Non
     """A slice or a loop ends one too early: crashed or wrong_output."""
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if isinstance(node, cst.Slice) and node.upper is not None:
-            upper = cst.BinaryOperation(parenthesised(node.upper), cst.Subtract(), cst.Integer("1"))
-            return node.with_changes(upper=upper)
-        if m.matches(node, m.Call(func=m.Name("range"))):
-            *others, last = node.args  # type: ignore[attr-defined]
-            shorter = cst.BinaryOperation(parenthesised(last.value), cst.Subtract(), cst.Integer("1"))
-            return node.with_changes(args=[*others, last.with_changes(value=shorter)])
+        match node:
+            case cst.Slice(upper=cst.BaseExpression() as upper):
+                return node.with_changes(upper=_one_less(upper))
+            case cst.Call(func=cst.Name(value="range"), args=[*others, last]):
+                return node.with_changes(args=[*others, last.with_changes(value=_one_less(last.value))])
         return None
 
     return change_one(program, rng, change)
@@ -119,9 +115,12 @@ def forget_transpose(program: cst.Module, rng: random.Random) -> cst.Module | No
     """A transposition is left out: crashed where the shapes do not fit any more, else wrong_output."""
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if calls(node, "transpose", "t", "permute") and not m.matches(node, m.Call(func=m.Attribute(value=_TORCH))):
-            return node.func.value  # type: ignore[attr-defined]
-        return node.value if m.matches(node, m.Attribute(attr=m.Name("T") | m.Name("mT"))) else None  # type: ignore
+        match node:
+            case cst.Call(func=cst.Attribute(value=value)) if calls(node, "transpose", "t", "permute"):
+                return None if calls_library(node) else value
+            case cst.Attribute(value=value, attr=cst.Name(value="T" | "mT")):
+                return value
+        return None
 
     return change_one(program, rng, change)
 
@@ -129,13 +128,12 @@ def forget_transpose(program: cst.Module, rng: random.Random) -> cst.Module | No
 @rewrite("faults")
 def forget_keepdim(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A reduced dimension disappears that was to be broadcast: crashed or wrong_output."""
-    keepdim = m.Arg(keyword=m.Name("keepdim"), value=m.Name("True"))
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if not m.matches(node, m.Call(args=[m.AtLeastN(n=1), keepdim])):
-            return None
-        *others, last = node.args[:-1]  # type: ignore[attr-defined]
-        return node.with_changes(args=[*others, last.with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        match node:
+            case cst.Call(args=[*others, before, cst.Arg(keyword=cst.Name(value="keepdim"))]):
+                return node.with_changes(args=[*others, before.with_changes(comma=cst.MaybeSentinel.DEFAULT)])
+        return None
 
     return change_one(program, rng, change)
 
@@ -143,13 +141,12 @@ def forget_keepdim(program: cst.Module, rng: random.Random) -> cst.Module | None
 @rewrite("faults")
 def confuse_variances(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The biased variance is taken for the unbiased or the reverse: wrong_output."""
-    unbiased = m.Arg(keyword=m.Name("unbiased") | m.Name("correction"))
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if not calls(node, "var", "std"):
+        if not isinstance(node, cst.Call) or not calls(node, "var", "std"):
             return None
-        kept = [argument for argument in node.args if not m.matches(argument, unbiased)]  # type: ignore[attr-defined]
-        if len(kept) == len(node.args):  # type: ignore[attr-defined]
+        kept = [argument for argument in node.args if not _is_keyword(argument, "unbiased", "correction")]
+        if len(kept) == len(node.args):
             kept.append(cst.Arg(cst.Name("False"), keyword=cst.Name("unbiased"), equal=_TIGHT))
         else:
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
@@ -173,8 +170,9 @@ def use_wrong_attribute(program: cst.Module, rng: random.Random) -> cst.Module |
     """An attribute of self is called something else in forward than in __init__: crashed."""
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if m.matches(node, m.Attribute(value=m.Name("self"))):
-            return node.with_changes(attr=cst.Name(f"{node.attr.value}_layer"))  # type: ignore[attr-defined]
+        match node:
+            case cst.Attribute(value=cst.Name(value="self"), attr=cst.Name(value=name)):
+                return node.with_changes(attr=cst.Name(f"{name}_layer"))
         return None
 
     return change_one(program, rng, change)
@@ -186,8 +184,9 @@ def forget_import(program: cst.Module, rng: random.Random) -> cst.Module | None:
     numpy = cst.Name("np")
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if m.matches(node, m.Call(func=m.Attribute(value=m.Name("torch")))):
-            return node.with_deep_changes(node.func, value=numpy)  # type: ignore[attr-defined]
+        match node:
+            case cst.Call(func=cst.Attribute(value=cst.Name(value="torch")) as function):
+                return node.with_changes(func=function.with_changes(value=numpy))
         return None
 
     return change_one(program, rng, change)
@@ -198,9 +197,9 @@ def call_missing_function(program: cst.Module, rng: random.Random) -> cst.Module
     """A function that torch does not have: crashed."""
 
     def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        if m.matches(node, m.Call(func=m.Attribute(value=_TORCH))):
-            name = f"fast_{node.func.attr.value}"  # type: ignore[attr-defined]
-            return node.with_deep_changes(node.func, attr=cst.Name(name))  # type: ignore[attr-defined]
+        match node:
+            case cst.Call(func=cst.Attribute(attr=name) as function) if calls_library(node):
+                return node.with_changes(func=function.with_changes(attr=cst.Name(f"fast_{name.value}")))
         return None
 
     return change_one(program, rng, change)
@@ -218,21 +217,19 @@ def change_constructor(program: cst.Module, rng: random.Random) -> cst.Module | 
     return changed
 
 
-@rewrite("faults")
-def assign_backwards(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """An assignment has its sides exchanged, which is not Python: compile_error."""
-
-    def change(node: cst.CSTNode) -> cst.CSTNode | None:
-        match node:
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)], value=cst.Call() as value):
-                return node.with_changes(targets=[cst.AssignTarget(value)], value=name)  # type: ignore[arg-type]
-        return None
-
-    return change_one(program, rng, change)
-
-
 def _is_arithmetic(node: cst.CSTNode) -> bool:
-    return m.matches(node, m.BinaryOperation(operator=m.Add() | m.Subtract() | m.Multiply() | m.Divide()))
+    match node:
+        case cst.BinaryOperation(operator=cst.Add() | cst.Subtract() | cst.Multiply() | cst.Divide()):
+            return True
+    return False
+
+
+def _is_keyword(argument: cst.Arg, *names: str) -> bool:
+    return argument.keyword is not None and argument.keyword.value in names
+
+
+def _one_less(value: cst.BaseExpression) -> cst.BinaryOperation:
+    return cst.BinaryOperation(parenthesised(value), cst.Subtract(), cst.Integer("1"))
 
 
 def _is_name(node: cst.CSTNode, names: set[str]) -> bool:
@@ -240,7 +237,7 @@ def _is_name(node: cst.CSTNode, names: set[str]) -> bool:
 
 
 def _renamed_call(node: cst.CSTNode, names: dict[str, str]) -> cst.CSTNode | None:
-    for name, other in names.items():
-        if calls(node, name):
-            return node.with_deep_changes(node.func, attr=cst.Name(other))  # type: ignore[attr-defined]
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name)) as function) if name in names:
+            return node.with_changes(func=function.with_changes(attr=cst.Name(names[name])))
     return None

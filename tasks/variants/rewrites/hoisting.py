@@ -78,7 +78,9 @@ def _needs_slices_only(term: Term, time: Term, changing: Set[str], view: View) -
     if not {each.head for each in parts} & (ENTRYWISE | {"linear"}):
         return False
     # A vector or a layer acts along the last dimension, which a slice of a matrix has lost.
-    ranks_needed = {3} if any(each.head == "linear" or view.rank(each) == 1 for each in parts) else {2, 3}
+    ranks_needed = (
+        {3} if any(each.head == "linear" or (not each.args and view.rank(each) == 1) for each in parts) else {2, 3}
+    )
     slices = {view.rank(each.args[0]) for each in parts if is_slice(each, time)}
     return slices <= ranks_needed and _is_momentary(term, time, changing, view) == "slice"
 

@@ -42,7 +42,7 @@ def scan_by_cumsum(program: cst.Module, rng: random.Random) -> cst.Module | None
 def smooth_by_product(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Exponential smoothing of rows is a product with a triangle of decays. Assumes a matrix and constant weights."""
     replacement = """
-        step = torch.arange(_n)
+        step = torch.arange(_n, device=_x.device)
         decay = torch.tril(_a ** (step[:, None] - step).clamp(min=0))
         _r = _b * torch.matmul(_x, decay.t())
     """

@@ -74,7 +74,7 @@ def call_rms_norm(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 
 @rewrite("algebra")
-def normalise_in_place_of_transposing(program: cst.Module, rng: random.Random) -> cst.Module | None:
+def normalise_without_transposing(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Normalising a transposed tensor and transposing back normalises another dimension. Assumes three of them."""
     transposed = f"_x.mT / {_ROOT_MEAN_SQUARE.format(d='-1').replace('_x', '_x.mT')} * _w"
     replacement = "_x * torch.rsqrt(torch.mean(_x * _x, dim=-2, keepdim=True) + _e) * _w[:, None]"

@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable
 
 import libcst as cst
-import libcst.matchers as m
 
 from tasks.variants.layout import parenthesised
 from tasks.variants.rewrites.forward import find_method
@@ -30,7 +29,18 @@ def change_one(program: cst.Module, rng: random.Random, change: Change) -> cst.M
 
 def calls(node: cst.CSTNode, *names: str) -> bool:
     """Whether a node calls a function or a method of one of these names."""
-    return any(m.matches(node, m.Call(func=m.Attribute(attr=m.Name(name)))) for name in names)
+    match node:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
+            return name in names
+    return False
+
+
+def calls_library(node: cst.CSTNode) -> bool:
+    """Whether a node calls a function of torch or of torch.nn.functional by its usual name."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=cst.Name(value="torch" | "F"))):
+            return True
+    return False
 
 
 class _Finder(cst.CSTVisitor):

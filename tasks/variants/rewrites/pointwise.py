@@ -7,6 +7,7 @@ import libcst as cst
 from tasks.variants.rewrites.conditions import both, fits, numbers
 from tasks.variants.rewrites.matching import Match
 from tasks.variants.rewrites.rules import replace_one, rule
+from tasks.variants.rewrites.terms import Term
 from tasks.variants.rewriting import rewrite
 
 _DIFFERENCE = "torch.abs(_a - _b)"
@@ -35,7 +36,13 @@ def _reciprocal(match: Match) -> dict[str, str]:
 
 
 def _is_positive(match: Match) -> bool:
-    return all(match.holes[hole].head in ("clamp", "softmax", "exp", "softplus") for hole in ("_p", "_q"))
+    return all(_is_surely_positive(match.holes[hole]) for hole in ("_p", "_q"))
+
+
+def _is_surely_positive(term: Term) -> bool:
+    if term.head == "clamp":
+        return (term.args[1].number or 0) > 0
+    return term.head in ("softmax", "exp", "softplus")
 
 
 def _is_clamped(match: Match) -> bool:
@@ -143,8 +150,12 @@ def call_addcmul(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 @rewrite("fusion")
 def call_lerp(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """(1 - w) * a + w * b is torch.lerp. Assumes tensors, or a number as weight."""
-    return replace_one(program, rng, [rule("(1.0 - _w) * _a + _w * _b", "torch.lerp(_a, _b, _w)")])
+    """(1 - w) * a + w * b is torch.lerp. Assumes tensors a and b."""
+    return replace_one(program, rng, [rule("(1.0 - _w) * _a + _w * _b", "torch.lerp(_a, _b, _w)", when=_mixes_tensors)])
+
+
+def _mixes_tensors(match: Match) -> bool:
+    return match.holes["_a"].number is None and match.holes["_b"].number is None
 
 
 @rewrite("algebra")

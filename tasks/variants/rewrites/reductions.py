@@ -13,11 +13,6 @@ _DIFFERENCES = "torch.sum((_a[:, None, :] - _b[None, :, :]) ** 2, dim=-1)"
 _ROWS = ranks(a=2, b=2)
 
 
-def _copies_positions(match: Match) -> bool:
-    x = match.value("_x")
-    return x is not None and match.rank("_w") == 2
-
-
 @rewrite("algebra")
 def sum_before_product(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The sum of a product's rows or columns is a product with a sum. Assumes matrices."""
@@ -26,6 +21,7 @@ def sum_before_product(program: cst.Module, rng: random.Random) -> cst.Module | 
         rule(
             "torch.sum(torch.matmul(_a, _b), dim=-1, keepdim=True)",
             "torch.matmul(_a, torch.sum(_b, dim=1, keepdim=True))",
+            when=_ROWS,
         ),
         rule("torch.sum(torch.matmul(_a, _b), dim=-2)", "torch.matmul(torch.sum(_a, dim=0), _b)", when=_ROWS),
     ]
@@ -39,7 +35,7 @@ def reduce_before_linear(program: cst.Module, rng: random.Random) -> cst.Module 
         rule(
             f"torch.{reduce}(F.linear(_x, _w, _b), dim=-1, keepdim=True)",
             f"F.linear(_x, torch.{reduce}(_w, dim=0, keepdim=True), torch.{reduce}(_b, dim=0, keepdim=True))",
-            when=_copies_positions,
+            when=ranks(w=2, b=1),
         )
         for reduce in ("mean", "sum")
     ]
@@ -87,7 +83,7 @@ def scan_without_flips(program: cst.Module, rng: random.Random) -> cst.Module | 
 def scan_by_triangle(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A reverse cumulative sum down a matrix is a product with a triangle of ones. Assumes finite entries."""
     pattern = "torch.flip(torch.cumsum(torch.flip(_x, [-2]), dim=-2), [-2])"
-    replacement = "torch.matmul(torch.triu(torch.ones(_x.shape[0], _x.shape[0])), _x)"
+    replacement = "torch.matmul(torch.triu(_x.new_ones(_x.shape[0], _x.shape[0])), _x)"
     return replace_one(program, rng, [rule(pattern, replacement, when=ranks(x=2))])
 
 

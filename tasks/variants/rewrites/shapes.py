@@ -214,7 +214,7 @@ def _rearranged(head: str, value: Value, args: Sequence[Term], of: Infer) -> Val
     if head == "reshape":
         return _reshaped(value, args[1:], of)
     if head == "index":
-        return _indexed(value, args[1:])
+        return _indexed(value, args[1:], of)
     return None
 
 
@@ -233,14 +233,14 @@ def _reshaped(value: Value, sizes: Sequence[Term], of: Infer) -> Value | None:
     return Value(tuple(count if size == -1 else size for size in shape), value.kind)
 
 
-def _indexed(value: Value, parts: Sequence[Term]) -> Value | None:
+def _indexed(value: Value, parts: Sequence[Term], of: Infer) -> Value | None:
     shape, rest = [], list(value.shape)
     for part in parts:
         if part.head == "None":
             shape.append(1)
         elif part.head == "slice" and all(bound.head == "" for bound in part.args):
             shape.append(rest.pop(0))
-        elif isinstance(part.number, int) and rest:
+        elif rest and of(part) in (Value((), "integer"), Value((), "integer", part.number)):
             rest.pop(0)
         else:
             return None

@@ -18,6 +18,7 @@ from tasks.variants.rewrites.forward import (
     statements_of,
     with_statements,
 )
+from tasks.variants.rewrites.places import change_one
 from tasks.variants.rewriting import rewrite
 
 
@@ -96,6 +97,19 @@ def forget_return(program: cst.Module, rng: random.Random) -> cst.Module | None:
 def forget_step(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A step is left out whose result a later one reads: crashed, or wrong_output where an older value has its name."""
     return _replace_one_step(program, rng, [])
+
+
+@rewrite("faults")
+def assign_backwards(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """An assignment has its sides exchanged, which is not Python: compile_error."""
+
+    def change(node: cst.CSTNode) -> cst.CSTNode | None:
+        match node:
+            case cst.Assign(targets=[cst.AssignTarget(target=cst.Name() as name)], value=cst.Call() as value):
+                return node.with_changes(targets=[cst.AssignTarget(value)], value=name)  # type: ignore[arg-type]
+        return None
+
+    return change_one(program, rng, change)
 
 
 def _after_one_step(program: cst.Module, rng: random.Random, line: str) -> cst.Module | None:

@@ -110,10 +110,11 @@ def _learn_of_temporaries(view: View) -> None:
         value = view.value(term)
         if value is not None and name not in view.known:
             view.learn(name, value)
-    while uncertain:
-        for name in uncertain:
+    for name in uncertain:
+        view.learn(name, None)
+    while wrong := [name for name, term in terms if name in view.known and view.known[name] != view.value(term)]:
+        for name in wrong:
             view.learn(name, None)
-        uncertain = {name for name, term in terms if name in view.known and view.known[name] != view.value(term)}
 
 
 def _read_statement(statement: cst.CSTNode, view: View, reader: Reader) -> None:
@@ -125,7 +126,7 @@ def _read_statement(statement: cst.CSTNode, view: View, reader: Reader) -> None:
         name, value = plain
         term = reader.read(value)
         _forget({name}, reader)
-        if not writes_in_place(statement) and name not in _heads(term):
+        if not writes_in_place(statement) and name not in _names(term):
             reader.definitions[name] = view.definitions[name] = term
         return
     changed = defined_names(statement) | grown_lists(statement)
@@ -142,12 +143,12 @@ def _read_statement(statement: cst.CSTNode, view: View, reader: Reader) -> None:
 def _forget(names: Set[str], reader: Reader) -> None:
     """Drop what is known of names, and of everything that was made from them."""
     for name, term in list(reader.definitions.items()):
-        if name in names or names & _heads(term):
+        if name in names or names & _names(term):
             del reader.definitions[name]
 
 
-def _heads(term: Term) -> set[str]:
-    return {each.head for each in term.subterms()}
+def _names(term: Term) -> set[str]:
+    return {each.head for each in term.subterms() if not each.args}
 
 
 def _read_expressions(node: cst.CSTNode, reader: Reader) -> None:

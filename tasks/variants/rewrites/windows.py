@@ -137,7 +137,7 @@ def interleave_by_stack(program: cst.Module, rng: random.Random) -> cst.Module |
 def interleave_by_slices(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Columns written in turn are two strided copies. Assumes equal matrices' shapes."""
     replacement = """
-        _out = torch.empty(_a.shape[0], 2 * _a.shape[1])
+        _out = _a.new_empty(_a.shape[0], 2 * _a.shape[1])
         _out[:, 0::2] = _a
         _out[:, 1::2] = _b
     """

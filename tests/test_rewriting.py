@@ -1,0 +1,180 @@
+"""The rewriting engine and the built-in provider."""
+
+import itertools
+import random
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from tasks.params import GenerateVariantsParams
+from tasks.problems.problem import Problem, Split
+from tasks.variants.builtin import FAULTS, BuiltinProvider
+from tasks.variants.rewrites import REWRITES
+from tasks.variants.rewriting import as_candidate_program, explore, render, rewrite
+
+SOURCE = '''# A reference.
+import math
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+SCALE = 2.0
+ROWS = 64
+
+
+def unused(x):
+    return x
+
+
+class Model(nn.Module):
+    """Says what it does."""
+
+    def __init__(self, features):
+        super(Model, self).__init__()
+        self.linear = nn.Linear(features, features)  # a layer
+
+    def forward(self, x):
+        x = (self.linear(x))
+        x = x * torch.sigmoid(x)
+        return (x + (SCALE * x)) * math.sqrt(2.0)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, 8)]
+
+
+def get_init_inputs():
+    return [8]
+'''
+CANDIDATE = """import math
+
+import torch
+import torch.nn as nn
+
+SCALE = 2.0
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super(ModelNew, self).__init__()
+        self.linear = nn.Linear(features, features)
+
+    def forward(self, x):
+        x = self.linear(x)
+        x = x * torch.sigmoid(x)
+        return (x + SCALE * x) * math.sqrt(2.0)
+"""
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return Problem(problem_id="level1/silu", level=1, family="activations", split=Split.TRAIN, source=SOURCE)
+
+
+def provider(**changes) -> BuiltinProvider:
+    params = {"max_per_problem": 12, "depth": 3, "draws": 20, "faulty_share": 0.25}
+    return BuiltinProvider(GenerateVariantsParams(**(params | changes)))
+
+
+def test_a_candidate_is_the_class_and_what_it_needs_laid_out_regularly():
+    assert render(as_candidate_program(SOURCE)) == CANDIDATE
+
+
+def test_rendering_changes_nothing_in_what_was_rendered():
+    assert render(cst.parse_module(CANDIDATE)) == CANDIDATE
+
+
+def test_rendering_adds_and_drops_imports_as_names_are_used():
+    program = cst.parse_module("import math\n\n\nclass ModelNew(nn.Module):\n    f = F.relu(torch.ones(1))\n")
+    assert render(program).splitlines()[:3] == [
+        "import torch",
+        "import torch.nn as nn",
+        "import torch.nn.functional as F",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        pytest.param("(a * b) + c", "a * b + c", id="binds tighter"),
+        pytest.param("a * (b + c)", "a * (b + c)", id="needed"),
+        pytest.param("a - (b - c)", "a - (b - c)", id="groups to the right"),
+        pytest.param("(a - b) - c", "a - b - c", id="groups to the left"),
+        pytest.param("(a ** b) ** c", "(a ** b) ** c", id="power groups from the right"),
+        pytest.param("(-a) ** b", "(-a) ** b", id="sign of a base"),
+        pytest.param("a ** (-b)", "a ** -b", id="sign of an exponent"),
+        pytest.param("f((a + b))", "f(a + b)", id="argument"),
+        pytest.param("(a + b).t()", "(a + b).t()", id="object of a method"),
+        pytest.param("a[(b + 1):(c)]", "a[b + 1:c]", id="slice"),
+    ],
+)
+def test_parentheses_stay_only_where_they_matter(written, expected):
+    program = cst.parse_module(f"class ModelNew(nn.Module):\n    x = {written}\n")
+    assert render(program).splitlines()[-1] == f"    x = {expected}"
+
+
+def test_a_rewrite_is_named_after_its_function():
+    @rewrite("algebra")
+    def leave_alone(program, rng):
+        """Assumes nothing."""
+
+    assert (leave_alone.name, leave_alone.group) == ("leave_alone", "algebra")
+
+
+def test_names_of_rewrites_are_unique():
+    names = [each.name for each in REWRITES]
+    assert len(set(names)) == len(names)
+
+
+def test_exploring_gives_distinct_texts_other_than_the_reference_with_their_recipes(problem):
+    found = list(explore(problem, provider().rewrites, rng=random.Random(0), depth=2, draws=15))
+    texts = [candidate.source for candidate in found]
+    assert len(set(texts)) == len(texts) > 3
+    assert CANDIDATE not in texts
+    assert all(1 <= len(candidate.recipe) <= 2 for candidate in found)
+
+
+def test_exploring_replays_for_equal_random_states(problem):
+    runs = [list(explore(problem, provider().rewrites, rng=random.Random(7), depth=3, draws=8)) for _ in range(2)]
+    assert [(each.source, each.recipe) for each in runs[0]] == [(each.source, each.recipe) for each in runs[1]]
+
+
+def test_exploring_without_rewrites_finds_nothing(problem):
+    assert list(explore(problem, (), rng=random.Random(0), depth=3, draws=5)) == []
+
+
+def test_the_provider_begins_with_the_reference_and_repeats_no_text(problem):
+    found = list(provider().candidates(problem, seed=0))
+    assert (found[0].source, found[0].recipe) == (CANDIDATE, ())
+    assert len({candidate.source for candidate in found}) == len(found)
+    assert {candidate.origin for candidate in found} == {"rewrites"}
+
+
+def test_the_provider_depends_on_seed_and_problem_only(problem):
+    texts = [
+        [candidate.source for candidate in itertools.islice(provider().candidates(problem, seed=seed), 10)]
+        for seed in (0, 0, 1)
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5])
+def test_faulty_candidates_make_up_their_share_from_the_start(problem, share):
+    faults = {each.name for each in REWRITES if each.group == FAULTS}
+    found = list(itertools.islice(provider(faulty_share=share).candidates(problem, seed=0), 12))
+    faulty = [candidate for candidate in found if faults & set(candidate.recipe)]
+    assert abs(len(faulty) - share * len(found)) <= 1
+
+
+@pytest.mark.parametrize("path", sorted(Path("data/problems").glob("level*/*.py")), ids=lambda path: path.stem)
+def test_every_built_in_problem_gets_at_least_eight_candidates(path):
+    level = path.parent.name
+    problem = Problem(
+        problem_id=f"{level}/{path.stem}",
+        level=int(level[-1]),
+        family="any",
+        split=Split.TRAIN,
+        source=path.read_text(),
+    )
+    assert len(list(itertools.islice(provider().candidates(problem, seed=0), 8))) == 8

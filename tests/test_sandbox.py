@@ -1,0 +1,204 @@
+"""What a worker may see, reach, use up and leave behind, with all walls that this machine allows and with none."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tasks.judge import fork_server
+from tasks.judge.fork_server import ForkServer
+from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.scratch import PREFIX, ScratchFolder
+from tasks.judge.wire import DeadlineError, WireError
+from tests.judge_builders import running
+
+WALLS = {"all walls": "tasks.judge.zygote", "no walls": "tests.zygote_without_walls"}
+
+
+@pytest.fixture(scope="module", params=WALLS.values(), ids=WALLS)
+def server(request: pytest.FixtureRequest) -> Iterator[ForkServer]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_server, "PROGRAM", request.param)
+        patch.setenv("CUDA_L1_SECRET", "planted-secret")
+        scratch = ScratchFolder.make()
+        server = ForkServer(scratch.path)
+        yield server
+        server.close()
+        scratch.remove()
+
+
+@pytest.fixture
+def worker(server: ForkServer) -> Iterator[WorkerProcess]:
+    worker = spawned(server)
+    yield worker
+    worker.end()
+
+
+def spawned(server: ForkServer) -> WorkerProcess:
+    return server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=1 << 29, cpu_s=60)
+
+
+def run(worker: WorkerProcess, code: str, *, timeout_s: float = 20.0) -> None:
+    """Run code in the worker, as the top level of a program that defines a model."""
+    text = np.frombuffer((code + "\nclass Model: pass\n").encode(), dtype=np.uint8)
+    worker.arena.write(0, text)
+    deadline = time.monotonic() + timeout_s
+    worker.ask("load", deadline, num_bytes=text.size, filename="program.py", class_name="Model")
+
+
+def needs_wall(worker: WorkerProcess, wall: str) -> None:
+    if wall not in worker.walls:
+        pytest.skip(f"this machine allows no {wall} wall")
+
+
+def test_a_program_runs_in_a_folder_that_it_may_write_to(worker: WorkerProcess) -> None:
+    run(worker, "import os, tempfile; open('x', 'w').write('x'); tempfile.NamedTemporaryFile()")
+    run(worker, "import os; assert os.path.expanduser('~').startswith(os.getcwd())")
+
+
+def test_an_exception_is_an_answer_with_its_traceback(worker: WorkerProcess) -> None:
+    with pytest.raises(Failure, match="raised") as failure:
+        run(worker, "1 / 0")
+    assert "ZeroDivisionError" in failure.value.text
+
+
+@pytest.mark.parametrize(
+    "code", ["import os; os._exit(0)", "import ctypes; ctypes.string_at(0)", "import os; os.abort()"]
+)
+def test_an_end_without_an_answer_is_noticed(worker: WorkerProcess, code: str) -> None:
+    with pytest.raises(WireError):
+        run(worker, code)
+
+
+def test_a_hang_ends_at_the_deadline(worker: WorkerProcess) -> None:
+    started = time.monotonic()
+    with pytest.raises(DeadlineError):
+        run(worker, "while True: pass", timeout_s=0.3)
+    assert time.monotonic() - started < 5.0
+
+
+def test_secrets_do_not_reach_a_worker(worker: WorkerProcess) -> None:
+    run(worker, "import os; assert 'planted-secret' not in str(dict(os.environ))")
+
+
+def test_what_it_prints_is_kept_for_people(worker: WorkerProcess) -> None:
+    run(worker, "print('hello from inside')")
+    assert "hello from inside" in worker.log
+
+
+def test_memory_is_limited(worker: WorkerProcess) -> None:
+    with pytest.raises(Failure) as failure:
+        run(worker, "x = bytearray(1 << 30)")
+    assert "MemoryError" in failure.value.text
+
+
+def test_files_are_limited_in_number(worker: WorkerProcess) -> None:
+    with pytest.raises(Failure, match="raised") as failure:
+        run(worker, "import os\nfds = [os.dup(1) for _ in range(2000)]")
+    assert "Too many open files" in failure.value.text
+
+
+def test_only_its_own_connection_is_open(worker: WorkerProcess) -> None:
+    run(worker, "import os; fds = [f for f in os.listdir('/proc/self/fd')]; assert len(fds) <= 5, fds")
+
+
+@pytest.mark.parametrize("path", ["/etc/planted", "/usr/planted", str(Path(__file__).parent / "planted")])
+def test_the_rest_is_read_only(worker: WorkerProcess, path: str) -> None:
+    needs_wall(worker, "mount")
+    with pytest.raises(Failure) as failure:
+        run(worker, f"open({path!r}, 'w')")
+    assert "Read-only file system" in failure.value.text
+
+
+def test_private_folders_are_empty(worker: WorkerProcess, tmp_path: Path) -> None:
+    needs_wall(worker, "mount")
+    (tmp_path / "token").write_text("planted-secret")
+    run(worker, f"import os; assert not os.path.exists({str(tmp_path)!r})")
+
+
+def test_disk_is_limited(worker: WorkerProcess) -> None:
+    needs_wall(worker, "mount")
+    with pytest.raises(Failure) as failure:
+        run(worker, "for i in range(9):\n    with open(str(i), 'wb') as f: f.write(bytes(100 << 20))")
+    assert "No space left" in failure.value.text
+
+
+def test_devices_of_the_machine_are_out_of_reach(worker: WorkerProcess) -> None:
+    needs_wall(worker, "mount")
+    run(worker, "import os; assert not {'vda', 'sda', 'mem', 'kmsg'} & set(os.listdir('/dev')); open('/dev/null', 'w')")
+
+
+def test_other_processes_cannot_be_seen(worker: WorkerProcess) -> None:
+    needs_wall(worker, "pid")
+    run(worker, "import os; assert [p for p in os.listdir('/proc') if p.isdigit()] == ['1']; assert os.getpid() == 1")
+
+
+def test_no_network_interface_is_up(worker: WorkerProcess, server: ForkServer) -> None:
+    if "network" not in server.facts["walls"]:
+        pytest.skip("this machine allows no network wall")
+    run(worker, "import socket; assert [name for _, name in socket.if_nameindex()] == ['lo']")
+    with pytest.raises(Failure):
+        run(worker, "import socket; socket.create_connection(('127.0.0.1', 22), timeout=1)")
+
+
+def test_no_right_can_be_had_back(worker: WorkerProcess) -> None:
+    run(
+        worker,
+        "for line in open('/proc/self/status'):\n    assert not line.startswith('CapEff') or int(line[7:], 16) == 0",
+    )
+    run(worker, "for line in open('/proc/self/status'):\n    assert not line.startswith('NoNewPrivs') or '1' in line")
+
+
+def test_the_end_of_a_worker_is_the_end_of_all_it_started(server: ForkServer) -> None:
+    worker = spawned(server)
+    run(
+        worker,
+        "import os, subprocess\n"
+        "subprocess.Popen(['sleep', '613'], start_new_session=True)\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        os.execvp('sleep', ['sleep', '613'])\n"
+        "    os._exit(0)\n"
+        "import time; time.sleep(0.3)\n",  # or they would be stopped before they are what they are to be
+    )
+    assert len(running("sleep 613")) == 2
+    worker.end()
+    assert not running("sleep 613")
+
+
+def test_the_end_of_a_worker_leaves_no_folder_and_no_file_handle(server: ForkServer) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    worker = spawned(server)
+    run(worker, "open('x', 'w').write('x')")
+    worker.end()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not [path for path in Path(server._scratch).iterdir() if path.name.startswith("worker-")]
+
+
+def test_between_answers_a_worker_and_its_children_stand_still(worker: WorkerProcess) -> None:
+    run(worker, "import os\nif os.fork() == 0:\n    while True: pass")
+
+    def used_ticks() -> list[str]:
+        children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()
+        return [Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11] for pid in children]
+
+    first = used_ticks()
+    time.sleep(0.2)
+    assert len(first) == 1
+    assert used_ticks() == first
+
+
+def test_folders_of_killed_judges_are_swept_and_those_of_living_ones_are_not() -> None:
+    living, killed = ScratchFolder.make(), ScratchFolder.make()
+    os.close(killed.lock_fd)  # what the kernel does for a killed process
+    third = ScratchFolder.make()
+    assert living.path.exists()
+    assert not killed.path.exists()
+    assert third.path.name.startswith(PREFIX)
+    living.remove()
+    third.remove()
+    assert not living.path.exists()
