@@ -18,8 +18,8 @@ NUM_EXEMPLARS = 2
 _SPEED_POWER = 0.5
 _MAX_WEIGHT = 3.0
 
-_INVENTED_NAMES_SHARE = 0.3
-_NUM_NAMES = 40
+# Enough for the variables and the attributes of any one program.
+_NUM_NAMES = 80
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ def sft_examples(
         references = [problem.source for problem in teachable]
         pieces = pieces_of(references, [each for problem in teachable for each in taught[problem.problem_id]])
         for _ in range(num_invented):
-            sources = names.rename(invent(pieces, rng), rng)
+            sources = names.rename_invented(invent(pieces, rng), rng)
             examples.append(_example(sources, [], params))
         rng.shuffle(examples)
     return examples
@@ -85,7 +85,7 @@ def as_completion(source: str, params: PolicyParams) -> str:
 
 
 class _Names:
-    """Names to rename to: those of the problems, and for half of the programs names no problem has."""
+    """Names to rename to: those of the problems, or for half of the invented programs names no problem has."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         names = [own_names(problem.source) for problem in problems]
@@ -93,10 +93,13 @@ class _Names:
         self._attributes = sorted(set().union(*(name.attributes for name in names)))
 
     def rename(self, sources: Sequence[str], rng: random.Random) -> list[str]:
-        variables, attributes = self._variables, self._attributes
-        if rng.random() < _INVENTED_NAMES_SHARE:
-            variables, attributes = invented_names(_NUM_NAMES, rng), invented_names(_NUM_NAMES, rng)
-        return rename_consistently(sources, variables=variables, attributes=attributes, rng=rng)
+        return rename_consistently(sources, variables=self._variables, attributes=self._attributes, rng=rng)
+
+    def rename_invented(self, sources: Sequence[str], rng: random.Random) -> list[str]:
+        if rng.random() < 0.5:
+            return self.rename(sources, rng)
+        names = invented_names(_NUM_NAMES, rng)
+        return rename_consistently(sources, variables=names, attributes=names, rng=rng)
 
 
 def _example(sources: Sequence[str], speedups: Sequence[float], params: PolicyParams) -> Example:
