@@ -69,12 +69,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _repro(arguments: argparse.Namespace) -> int:
     _enter_project()
+    # dvc starts stages as `python`: that must be ours, also where the virtual environment is not activated.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     command = [sys.executable, "-m", "dvc", "repro"]
     return subprocess.call(command + ([arguments.stage] if arguments.stage else []))
 
 
 def _pipeline(arguments: argparse.Namespace) -> int:
     _enter_project()
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return subprocess.call([sys.executable, "-m", "flows.pipeline", "--until", arguments.until])
 
 

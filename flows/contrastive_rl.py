@@ -75,6 +75,7 @@ def contrastive_rl(stage: Stage) -> None:
             pool,
             judge,
             params.contrastive_rl,
+            exemplars=params.exemplars,
             checkpoints=checkpoints,
             seed=params.seed,
             on_step=on_step,

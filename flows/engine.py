@@ -31,6 +31,8 @@ WORK = Path("work")
 DATA = Path("data")
 HISTORY = DATA / "history.duckdb"
 QUIET_TERMINAL_INTERVAL_S = 10.0
+FINISHED = "finished"
+"""File in a working folder that says its outputs are whole and published, though perhaps not yet noted by DVC."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,14 +92,18 @@ def run_stage(name: str, work: Callable[[Stage], None]) -> None:
         params = load_params()
         with _only_one(name):
             stage = _resume_or_begin(name, params)
-            _maybe_as_flow(name, work)(stage)
+            if not (stage.folder / FINISHED).exists():
+                _maybe_as_flow(name, work)(stage)
             _publish(stage)
     except CudaL1Error as error:
         _fail(name, f"{type(error).__name__}: {error}")
     except OSError as error:
-        _fail(name, f"{error.strerror} ({error.filename or 'no file named'}); mend that and run the same command again")
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(name, f"{error.strerror or error}{where}; mend that and run the same command again")
     except KeyboardInterrupt:
         _fail(name, "interrupted; the same command continues where it stopped", status=130)
+    except Exception as error:  # noqa: BLE001 - libraries raise what they like, on a full disk for one; the user gets a word
+        _fail(name, f"{type(error).__name__}: {error}")
 
 
 def progress(desc: str, *, total: int, unit: str) -> "tqdm[NoReturn]":
@@ -148,7 +154,10 @@ def _resume_or_begin(name: str, params: Params) -> Stage:
     for folder in (WORK / name).iterdir():
         # Another key is another experiment: its checkpoints must never be resumed.
         if folder.is_dir() and (folder != current or _was_recorded(folder)):
-            shutil.rmtree(folder)
+            # Renamed first: a kill amid the removal must not leave a folder that looks like a run to continue.
+            doomed = folder.with_name(f".{folder.name}.removed")
+            folder.replace(doomed)
+            shutil.rmtree(doomed)
     begun = current / "begun"
     if begun.exists():
         say(f"{name}: continuing the run that was interrupted")
@@ -163,13 +172,12 @@ def _resume_or_begin(name: str, params: Params) -> Stage:
 
 def _was_recorded(folder: Path) -> bool:
     """Whether DVC noted the result of this finished run: then running again means starting afresh."""
-    finished, lock = folder / "finished", Path("dvc.lock")
+    finished, lock = folder / FINISHED, Path("dvc.lock")
     return finished.exists() and lock.exists() and lock.stat().st_mtime >= finished.stat().st_mtime
 
 
 def _publish(stage: Stage) -> None:
     """Move whole outputs to data/<stage>/. Copies are left behind until DVC has recorded them."""
-    (stage.folder / "finished").touch()
     target = DATA / stage.name
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(stage.outputs.iterdir()):
@@ -178,6 +186,7 @@ def _publish(stage: Stage) -> None:
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, partial)
         _remove(final)
         partial.replace(final)
+    (stage.folder / FINISHED).touch()
 
 
 def _remove(path: Path) -> None:

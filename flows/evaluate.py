@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import Console
 
-from flows.engine import DATA, Stage, run_stage
+from flows.engine import DATA, Stage, run_stage, say
 from flows.judging import Court, court
 from flows.records import read_candidates, read_taught, read_verdicts
 from flows.sampling import Draw, as_samples, build_requests, draw
@@ -20,12 +20,17 @@ from tasks.judge.baselines import baseline_candidate
 from tasks.judge.timing import PROTOCOL
 from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems
-from tasks.problems.problem import Problem
+from tasks.problems.problem import Problem, Split
+from tasks.report import plots
 from tasks.report.kernel_tables import kernel_table
 from tasks.report.metrics import flat_metrics, summary_rows
 from tasks.report.page import ReportData, render_report
 from tasks.report.summary import BestKernel, Mode, PolicySample, best_kernels, gains, summarise
-from tasks.report.tables import stage_table, to_rich
+from tasks.report.tables import TextTable, stage_table, to_markdown, to_rich
+from tasks.variants.candidate import Candidate
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 POLICIES = ("sft", "self_supervised", "contrastive_rl")
 JUDGED_BEFORE = ("filter_variants", "self_supervised", "contrastive_rl")
@@ -34,28 +39,36 @@ Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
 
 
 def evaluate(stage: Stage) -> None:
-    """Write the samples, their verdicts, metrics and the report; print the table and where the report is."""
+    """Write the samples, their candidates and verdicts, the contenders' verdicts, metrics and the report."""
     params = stage.params
     problems = load_problems(params.problems)
     earlier = read_verdicts(*JUDGED_BEFORE)
+    # A correct text is timed afresh: the timing that got it taught, shown or rewarded was, likely, a lucky one.
+    failures = [verdict for verdict in earlier if not verdict.is_correct]
     with stage.tracked() as tracker:
         drawn = {(policy, mode): draws for policy in POLICIES for mode, draws in _draw(stage, policy, problems).items()}
-        with court(stage, problems, known=earlier) as judges:
+        with court(stage, problems, known=failures) as judges:
             samples = _judge_samples(drawn, problems, judges)
             baselines = _time_baselines(stage, problems, judges)
             judged = [*earlier, *judges.own.values()]
-        kernels = _time_contenders(stage, problems, drawn, judged)
+        kernels, contenders = _time_contenders(stage, problems, drawn, judged)
         data = _report_data(stage, problems, samples, kernels, baselines)
-        metrics = flat_metrics(data.summary, kernels)
+        metrics = flat_metrics(data.summary, kernels, data.gains)
         tracker.log_metrics(_dotted(metrics))
         stage.write_rows("samples.jsonl", map(asdict, samples))
         stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in judges.own.values()))
+        stage.write_rows("contenders.jsonl", (verdict.to_json() for verdict in contenders))
+        stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in _distinct(drawn)))
         stage.write_csv("stages.csv", summary_rows(data.summary))
         stage.write_json("metrics.json", metrics)
         page = stage.outputs / "report.html"
         page.write_text(render_report(data))
         tracker.log_artifact(page)
-    _show(data)
+        for name, figure in _figures(data).items():
+            tracker.log_figure(figure, name)
+    for table in _tables(data):
+        Console(stderr=True).print(to_rich(table))
+    (stage.outputs / "report.md").write_text("\n\n".join(map(to_markdown, _tables(data))) + "\n")
 
 
 def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode, list[Draw]]:
@@ -71,7 +84,7 @@ def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode
             policy,
             problems.values(),
             taught,
-            stage.params.contrastive_rl,
+            stage.params.exemplars,
             each=1 if mode == "greedy" else params.samples_per_problem,
             exemplar_share=params.exemplar_share,
             seed=stage.params.seed,
@@ -82,7 +95,7 @@ def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode
 
 
 def _judge_samples(drawn: Drawn, problems: Mapping[str, Problem], judges: Court) -> list[PolicySample]:
-    candidates = [drawing.candidate for draws in drawn.values() for drawing in draws]
+    candidates = _distinct(drawn)
     judges.recover(candidates)
     judges.judge(candidates, desc="judging samples")
     samples = []
@@ -90,7 +103,14 @@ def _judge_samples(drawn: Drawn, problems: Mapping[str, Problem], judges: Court)
         verdicts = judges.judge([drawing.candidate for drawing in draws])
         judges.record_samples(as_samples(draws, policy=policy, step=step))
         samples += [
-            PolicySample.judged(policy, mode, problems[verdict.problem_id], drawing.candidate, verdict)
+            PolicySample.judged(
+                policy,
+                mode,
+                problems[verdict.problem_id],
+                drawing.candidate,
+                verdict,
+                copied=drawing.candidate.candidate_id in drawing.request.exemplar_ids,
+            )
             for drawing, verdict in zip(draws, verdicts, strict=True)
         ]
     return samples
@@ -110,14 +130,14 @@ def _time_baselines(stage: Stage, problems: Mapping[str, Problem], judges: Court
 
 def _time_contenders(
     stage: Stage, problems: Mapping[str, Problem], drawn: Drawn, judged: Iterable[Verdict]
-) -> list[BestKernel]:
-    """The best kernel of every problem by a fresh timing of its few fastest, one at a time.
+) -> tuple[list[BestKernel], list[Verdict]]:
+    """The best kernel of every problem by a fresh timing of its few fastest, one at a time; and those timings.
 
     The fastest of many noisy timings is a lucky one; only a second look at it tells what it is worth.
     """
     stages = ("generate_variants", "self_supervised", "contrastive_rl")
     known = [candidate for name in stages for candidate in read_candidates(name)]
-    known += [drawing.candidate for draws in drawn.values() for drawing in draws]
+    known += _distinct(drawn)
     texts = {candidate.candidate_id: candidate for candidate in reversed(known)}
     fastest: dict[str, dict[str, float]] = defaultdict(dict)
     for verdict in judged:
@@ -133,7 +153,13 @@ def _time_contenders(
     with court(stage, problems, journal="contenders.jsonl", workers=1) as judges:
         judges.recover(contenders)
         verdicts = judges.judge(contenders, desc="timing the best again")
-    return best_kernels(problems.values(), contenders, verdicts)
+    return best_kernels(problems.values(), contenders, verdicts), verdicts
+
+
+def _distinct(drawn: Drawn) -> list[Candidate]:
+    """Each text that was drawn, once, from whoever drew it first."""
+    drawings = [drawing for draws in drawn.values() for drawing in draws]
+    return list({drawing.candidate.candidate_id: drawing.candidate for drawing in reversed(drawings)}.values())
 
 
 def _report_data(
@@ -177,13 +203,24 @@ def _dotted(tree: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
     return flat
 
 
-def _show(data: ReportData) -> None:
-    console = Console(stderr=True)
+def _tables(data: ReportData) -> list[TextTable]:
     quoted = {"device": data.device, "protocol": data.protocol}
-    console.print(to_rich(kernel_table(data.kernels, **quoted)))
-    console.print(to_rich(stage_table(data.summary, **quoted)))
-    console.print(f"report: {DATA / 'evaluate' / 'report.html'}")
+    return [kernel_table(data.kernels, **quoted), stage_table(data.summary, **quoted)]
+
+
+def _figures(data: ReportData) -> "dict[str, Figure]":
+    """The plots MLflow gets beside the whole page."""
+    figures = {"best_kernels": plots.kernel_dots(data.kernels, baselines=data.baselines)}
+    for split in Split:
+        for name, figure in (
+            ("shares", plots.progress_bars(data.summary, split=split)),
+            ("speed", plots.speed_curve(data.samples, split=split)),
+        ):
+            if figure is not None:
+                figures[f"{name}_{split}"] = figure
+    return figures
 
 
 if __name__ == "__main__":
     run_stage("evaluate", evaluate)
+    say(f"report: {DATA / 'evaluate' / 'report.html'}")

@@ -1,5 +1,6 @@
 """Judging many candidates for a stage: side by side, each text once, journalled, and kept in the history."""
 
+import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -12,6 +13,7 @@ from tasks.errors import CudaL1Error, RetryableError
 from tasks.history.records import Run, Sample
 from tasks.history.store import History
 from tasks.judge.judge import Judge
+from tasks.judge.timing import PROTOCOL
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -43,9 +45,11 @@ class Court:
         self._problems = problems
         self._workers = workers
         self._journal = Journal(stage.folder / journal)
-        self._record = Recorder(stage, problems)
+        self._record = Recorder(stage, problems, versions=judge.environment)
         own = [Verdict.from_json(row) for row in self._journal.rows]
-        self._known = {verdict.candidate_id: verdict for verdict in [*known, *own]}
+        # What another machine, another torch or an older protocol said is history, not an answer.
+        comparable = [verdict for verdict in [*known, *own] if self._is_comparable(verdict)]
+        self._known = {verdict.candidate_id: verdict for verdict in comparable}
         self.own: dict[str, Verdict] = {verdict.candidate_id: verdict for verdict in own}
         """Verdicts of this run, in the order they were reached."""
 
@@ -81,16 +85,22 @@ class Court:
 
     def recover(self, candidates: Iterable[Candidate]) -> None:
         """Give the history what a killed run had journalled but not stored."""
-        ids = set(self.own)
-        self._record.candidates([c for c in candidates if c.candidate_id in ids])
-        self._record.verdicts(list(self.own.values()))
+        journalled = [candidate for candidate in candidates if candidate.candidate_id in self.own]
+        self._record.candidates(journalled)
+        self._record.verdicts([self.own[candidate.candidate_id] for candidate in journalled])
 
     def record_samples(self, samples: Sequence[Sample]) -> None:
         """Keep what a policy wrote, and the prompts it answered, in the history."""
         self._record.samples(samples)
 
     def close(self) -> None:
+        """Let go of the journal, after a last try to tell a busy history what it has missed."""
+        self._record.close()
         self._journal.close()
+
+    def _is_comparable(self, verdict: Verdict) -> bool:
+        judge = self._judge
+        return (verdict.device, verdict.protocol, verdict.environment) == (judge.device, PROTOCOL, judge.environment)
 
     def _judge_patiently(self, candidate: Candidate) -> Verdict:
         for attempt in range(TRIES):
@@ -105,12 +115,9 @@ class Court:
 
 
 class Recorder:
-    """Appends to the history for one run of a stage. A history that cannot be written never stops the stage.
+    """Appends to the history for one run of a stage. A history that cannot be written never stops the stage."""
 
-    The stage's own outputs hold the same rows, so the history can be rebuilt from them.
-    """
-
-    def __init__(self, stage: Stage, problems: Mapping[str, Problem]) -> None:
+    def __init__(self, stage: Stage, problems: Mapping[str, Problem], *, versions: Mapping[str, str]) -> None:
         self._history = History(HISTORY)
         self._run = Run(
             run_id=stage.run_id,
@@ -118,6 +125,8 @@ class Recorder:
             seed=stage.params.seed,
             params=stage.sections,
             started_at=stage.started_at,
+            git_commit=_git_commit(),
+            versions=versions,
         )
         self._problems: Sequence[Problem] = list(problems.values())  # until the first append has told of them
         self._waiting: list[dict[str, Sequence[object]]] = []
@@ -132,10 +141,17 @@ class Recorder:
     def samples(self, samples: Sequence[Sample]) -> None:
         self._append(samples=samples)
 
+    def close(self) -> None:
+        """Append what a busy history has not been told yet, or say what it lacks."""
+        self._append()
+        if self._waiting:
+            say(f"warning: the history lacks {len(self._waiting)} batch(es) of this run, because it stayed busy")
+
     def _append(self, **rows: Sequence[object]) -> None:
-        if self._unwritable or not any(rows.values()):
+        if self._unwritable:
             return
-        self._waiting.append(rows)
+        if any(rows.values()):
+            self._waiting.append(rows)
         try:
             while self._waiting:
                 self._history.append(self._run, problems=self._problems, **self._waiting[0])  # type: ignore[arg-type]
@@ -171,3 +187,12 @@ def court(
             yield seat
         finally:
             seat.close()
+
+
+def _git_commit() -> str | None:
+    """The commit of the code that runs, or None outside a repository."""
+    try:
+        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None

@@ -21,6 +21,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 
+from flows.server import is_alive
 from flows.stages import STAGES
 
 SKIPPED = ("didn't change, skipping", "is cached - skipping run")
@@ -69,7 +70,14 @@ def main() -> None:
     """Parse the command line and run the flow."""
     parser = argparse.ArgumentParser(description="Run the chain of stages as one Prefect flow.")
     parser.add_argument("--until", choices=STAGES, default=STAGES[-1], help="last stage to run")
-    pipeline(until=parser.parse_args().until)
+    arguments = parser.parse_args()
+    url = os.environ.get("PREFECT_API_URL")
+    if url and not is_alive(url):
+        sys.exit(f"no Prefect server answers at {url}; start it (prefect server start) or unset PREFECT_API_URL")
+    try:
+        pipeline(until=arguments.until)
+    except StageFailedError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

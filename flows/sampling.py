@@ -9,7 +9,7 @@ from flows.engine import Stage, progress
 from flows.journal import Journal
 from tasks.history.exemplars import choose_exemplars
 from tasks.history.records import Sample
-from tasks.params import ContrastiveRLParams
+from tasks.params import ExemplarsParams
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar, parse_completion
@@ -44,7 +44,7 @@ def build_requests(
     policy: "Policy",
     problems: Iterable[Problem],
     pool: Mapping[str, Sequence[Exemplar]],
-    choice: ContrastiveRLParams,
+    choice: ExemplarsParams,
     *,
     each: int,
     exemplar_share: float,
@@ -69,7 +69,7 @@ def build_requests(
                 exemplars = choose_exemplars(
                     pool.get(problem.problem_id, ()),
                     mode="buckets",
-                    count=choice.num_exemplars,
+                    count=choice.count,
                     bucket_width=choice.bucket_width,
                     bucket_temperature=choice.bucket_temperature,
                     rng=rng,

@@ -69,10 +69,10 @@ def _sample_and_judge(
         policy,
         [problem for problem in problems.values() if problem.split is Split.TRAIN],
         taught,
-        stage.params.contrastive_rl,
+        stage.params.exemplars,
         each=params.samples_per_problem,
         exemplar_share=params.exemplar_share,
-        seed=stage.params.seed + iteration,
+        seed=_seed(stage, iteration),
     )
     draws = draw(
         stage, policy, requests, name=f"iteration-{iteration}", origin=stage.name, temperature=params.temperature
@@ -112,7 +112,9 @@ def _learn(
             count=number,
             exemplar_share=params.exemplar_share,
             renamed_share=stage.params.sft.renamed_share,
-            seed=stage.params.seed + iteration,
+            invented_share=0.0,
+            num_exemplars=stage.params.exemplars.count,
+            seed=_seed(stage, iteration),
         )
     ]
     with progress(f"training iteration {iteration}", total=params.steps, unit="step") as bar:
@@ -128,9 +130,14 @@ def _learn(
             batch_size=params.batch_size,
             learning_rate=params.learning_rate,
             checkpoints=stage.folder / f"checkpoints-{iteration}",
-            seed=stage.params.seed + iteration,
+            seed=_seed(stage, iteration),
             on_step=on_step,
         )
+
+
+def _seed(stage: Stage, iteration: int) -> int:
+    """Of one iteration; seed 0's second iteration must not be seed 1's first."""
+    return stage.params.seed * 1009 + iteration
 
 
 def _by_problem(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> dict[str, list[Exemplar]]:

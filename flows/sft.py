@@ -32,6 +32,8 @@ def sft(stage: Stage) -> None:
             count=params.sft.steps * params.sft.batch_size,
             exemplar_share=params.sft.exemplar_share,
             renamed_share=params.sft.renamed_share,
+            invented_share=params.sft.invented_share,
+            num_exemplars=params.exemplars.count,
             seed=params.seed,
         )
         with progress("fine-tuning", total=params.sft.steps, unit="step") as bar:

@@ -16,7 +16,7 @@ from tasks.errors import CudaL1Error, ParamsError
 from tasks.params import apply_profile, load_params, read_document
 
 PARTS = ("dvc.yaml", "pyproject.toml", ".dvcignore", "flows", "tasks", "data/problems")
-DVC_CONFIG = "[core]\n    no_scm = true\n    analytics = false\n"
+DVC_CONFIG = "[core]\n    no_scm = true\n    analytics = false\n    check_update = false\n"
 
 
 def make_workspace(folder: Path, *, profile: str | None = None, changes: dict[str, Any] | None = None) -> Path:
@@ -36,8 +36,10 @@ def make_workspace(folder: Path, *, profile: str | None = None, changes: dict[st
     for key, value in (changes or {}).items():
         _set(document, key, value)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "params.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
-    load_params(folder / "params.yaml")
+    proposed = folder / "params.yaml.proposed"
+    proposed.write_text(yaml.safe_dump(document, sort_keys=False))
+    load_params(proposed)
+    proposed.replace(folder / "params.yaml")
     for part in PARTS:
         source, target = Path(part), folder / part
         if source.is_dir():

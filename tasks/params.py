@@ -71,6 +71,18 @@ class PolicyParams:
 
 
 @section
+class ExemplarsParams:
+    """How earlier candidates are chosen for a prompt; shared by every stage that shows any."""
+
+    count: Count
+    """N of the paper (section 3: N = 2)."""
+    bucket_width: Positive
+    """Width of a speed bucket in log2 of the speedup; 1.0 spans a factor of two. Not disclosed in the paper."""
+    bucket_temperature: Positive
+    """tau of the softmax over bucket means: small prefers the fastest buckets. Not disclosed in the paper."""
+
+
+@section
 class GenerateVariantsParams:
     max_per_problem: Count
     """Distinct candidates kept per problem."""
@@ -99,6 +111,8 @@ class SftParams:
     """Share of the examples whose prompt shows scored exemplars, so that stage 3 does not start from an unseen form."""
     renamed_share: Share
     """Share of the examples in which identifiers are consistently renamed, which teaches copying from the prompt."""
+    invented_share: Share
+    """Share of the examples that are made-up programs to be repeated as they are, which teaches copying still more."""
 
 
 @section
@@ -127,12 +141,6 @@ class ContrastiveRLParams:
     learning_rate: Positive
     exemplars: Literal["buckets", "random", "none"]
     """How earlier kernels are chosen for the prompt; "random" and "none" are the paper's ablations."""
-    num_exemplars: Count
-    """N of the paper (section 3: N = 2)."""
-    bucket_width: Positive
-    """Width of a speed bucket in log2 of the speedup; 1.0 spans a factor of two. Not disclosed in the paper."""
-    bucket_temperature: Positive
-    """tau of the softmax over bucket means: small prefers the fastest buckets. Not disclosed in the paper."""
     reward_clip: Positive
     """k of the paper: normalised rewards are clipped to [-k, k]."""
     kl_beta: Annotated[Real, Field(ge=0)]
@@ -165,6 +173,7 @@ class Params:
     problems: ProblemsParams
     judge: JudgeParams
     policy: PolicyParams
+    exemplars: ExemplarsParams
     generate_variants: GenerateVariantsParams
     filter_variants: FilterVariantsParams
     sft: SftParams
@@ -182,7 +191,9 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
         ParamsError: listing every bad key at once, each with its dotted path.
     """
     document = read_document(path)
-    document.pop("profiles", None)
+    profiles = document.pop("profiles", None) or {}
+    if not isinstance(profiles, dict) or not all(isinstance(changes, dict) for changes in profiles.values()):
+        raise ParamsError(f"{path}: profiles must hold sections by profile, such as 'smoke: {{sft: {{steps: 80}}}}'")
     try:
         return TypeAdapter(Params).validate_python(document)
     except ValidationError as error:

@@ -1,11 +1,12 @@
 """Builders of made-up records and of a whole made-up report."""
 
 import random
+from dataclasses import replace
 
 from tasks.judge.verdict import Check, Status, Timing, Track, Verdict
 from tasks.problems.problem import Problem, Split
 from tasks.report.page import ReportData
-from tasks.report.summary import PolicySample, best_kernels, gains, summarise
+from tasks.report.summary import BestKernel, PolicySample, best_kernels, gains, summarise
 from tasks.variants.candidate import Candidate
 
 REFERENCE = """import torch
@@ -58,7 +59,17 @@ def verdict(of, *, speedup=2.0, status=Status.CORRECT, track=Track.FRAMEWORK, ro
     )
 
 
-def sample(policy="sft", problem_id="level1/a", *, speedup=None, mode="sampled", split=Split.TRAIN, text="t", ran=True):
+def sample(
+    policy="sft",
+    problem_id="level1/a",
+    *,
+    speedup=None,
+    mode="sampled",
+    split=Split.TRAIN,
+    text="t",
+    ran=True,
+    copied=False,
+):
     return PolicySample(
         policy=policy,
         problem_id=problem_id,
@@ -70,6 +81,7 @@ def sample(policy="sft", problem_id="level1/a", *, speedup=None, mode="sampled",
         correct=speedup is not None,
         speedup=speedup,
         candidate_id=f"{problem_id} {text}",
+        copied=copied,
     )
 
 
@@ -83,6 +95,14 @@ def three_kernels():
     candidates = [candidate(of) for of in problems[:2]]
     verdicts = [verdict(of, speedup=speedup) for of, speedup in zip(candidates, (4.0, 1.0), strict=True)]
     return best_kernels(problems, candidates, verdicts)
+
+
+def timed_kernel(*ratios):
+    """A best kernel whose rounds came out at these speedups."""
+    of = problem()
+    written = candidate(of)
+    timing = Timing(baseline="eager", reference_ms=ratios, candidate_ms=(1.0,) * len(ratios))
+    return BestKernel(problem=of, candidate=written, verdict=replace(verdict(written), timing=timing))
 
 
 def made_up_report(*, source=KERNEL, detail=""):
@@ -142,4 +162,5 @@ def made_up_sample(policy, of, text, *, skill, draw):
         correct=is_correct,
         speedup=2 ** draw.gauss(skill, 0.7) if is_correct else None,
         candidate_id=f"{of.problem_id} {text}",
+        copied=draw.random() < 0.2,
     )

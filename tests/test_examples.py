@@ -205,6 +205,7 @@ def examples(problems, *, taught=None, count=20, exemplar_share=0.0, renamed_sha
         exemplar_share=exemplar_share,
         renamed_share=renamed_share,
         invented_share=invented_share,
+        num_exemplars=2,
         params=policy_params(),
         seed=seed,
     )

@@ -9,7 +9,7 @@ import torch
 
 from tasks.history.exemplars import ExemplarPool
 from tasks.judge.verdict import Verdict
-from tasks.params import ContrastiveRLParams
+from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.training import checkpoints as checkpointing
 from tasks.training.checkpoints import checkpointed_steps, newest_checkpoint
 from tasks.training.grpo import train_grpo
@@ -26,9 +26,6 @@ PARAMS = ContrastiveRLParams(
     temperature=1.0,
     learning_rate=1e-2,
     exemplars="buckets",
-    num_exemplars=2,
-    bucket_width=0.5,
-    bucket_temperature=1.0,
     reward_clip=1.5,
     kl_beta=0.0,
     clip_epsilon=0.2,
@@ -64,6 +61,7 @@ def train(folder: Path, *, pool=None, judge=judge_by_length, made=None, on_step=
         ExemplarPool() if pool is None else pool,
         judge,
         dataclasses.replace(PARAMS, **changes),
+        exemplars=ExemplarsParams(count=2, bucket_width=0.5, bucket_temperature=1.0),
         checkpoints=folder,
         seed=5,
         on_step=on_step,

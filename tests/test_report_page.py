@@ -8,11 +8,12 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from report_builders import KERNEL, made_up_report, sample
+from report_builders import KERNEL, made_up_report, problem, sample, timed_kernel
 
 from tasks.problems.problem import Split
 from tasks.report import plots
 from tasks.report.page import render_report
+from tasks.report.summary import BestKernel
 
 HOSTILE = "</script></pre><img src=x onerror=alert(1)>{{ 7 * 7 }}<script>document.title = 'owned'</script>"
 
@@ -105,6 +106,16 @@ def test_a_number_is_quoted_with_its_device_protocol_and_number_of_problems():
     assert "without a correct kernel a problem counts as 1.00x" in text
     assert "seed 0" in text
     assert "2.13.0" in text
+
+
+def test_the_headline_counts_no_kernel_as_faster_that_may_be_so_by_noise():
+    kernels = [timed_kernel(0.98, 0.99, 1.01, 1.02, 1.03), timed_kernel(1.4, 1.5, 1.6), timed_kernel(2.4, 2.5, 2.6)]
+    kernels.append(BestKernel(problem=problem()))
+    text = " ".join(Outline(render_report(replace(made_up_report(), kernels=kernels))).text.split())
+    assert re.search("50% ?of problems made faster", text)
+    assert (
+        "the low quartile of the best kernel's rounds is above 1.00x over eager; 25% have a median above 2.00x" in text
+    )
 
 
 def test_a_report_of_nothing_still_reads():

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from report_builders import KERNEL, candidate, problem, sample, summarised, verdict
+from report_builders import KERNEL, candidate, problem, sample, summarised, timed_kernel, verdict
 
 from tasks.errors import RecordError
 from tasks.judge.verdict import Status
 from tasks.problems.problem import Split
-from tasks.report.summary import PolicySample, best_kernels, gains
+from tasks.report.summary import BestKernel, PolicySample, best_kernels, gains
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,21 @@ def test_a_sample_that_contradicts_itself_is_refused(changes, message):
 def test_a_verdict_says_how_far_a_sample_got(source, status, expected):
     of = problem()
     written = candidate(of, source)
-    judged = PolicySample.judged("sft", "sampled", of, written, verdict(written, status=status))
+    judged = PolicySample.judged("sft", "sampled", of, written, verdict(written, status=status), copied=False)
     assert (judged.parsed, judged.ran, judged.correct) == expected
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_judged_sample_keeps_whether_it_copied_an_exemplar(copied):
+    of = problem()
+    written = candidate(of)
+    judged = PolicySample.judged("sft", "sampled", of, written, verdict(written), copied=copied)
+    assert judged.copied is copied
+
+
+def test_copies_are_counted_as_a_share_of_the_samples_correct_or_not():
+    (row,) = summarised([sample(speedup=2.0, copied=True), sample(copied=True), sample(speedup=2.0), sample()])
+    assert row.copied == 0.5
 
 
 def test_a_summary_row_counts_samples_and_problems_apart():
@@ -100,6 +113,13 @@ def test_speedups_over_other_baselines_are_divided_problem_by_problem():
     assert "eager" not in row.over_baselines
 
 
+def test_a_problem_on_which_another_baseline_failed_still_has_eager_as_its_best():
+    samples = [sample(problem_id="level1/a", speedup=4.0), sample(problem_id="level1/failed", speedup=4.0)]
+    (row,) = summarised(samples, baselines={"compile": {"level1/a": 4.0}})
+    assert row.over_baselines["compile"] == pytest.approx(1.0)
+    assert row.over_baselines["best"] == pytest.approx(2.0)  # 4 / 4 and 4 / 1
+
+
 def test_each_policy_is_compared_with_the_one_before_it_on_the_same_split():
     samples = [
         sample(policy, problem_id, speedup=speedup)
@@ -120,3 +140,21 @@ def test_the_best_kernel_is_the_fastest_correct_one_and_every_problem_is_listed(
     verdicts = [verdict(slow, speedup=1.5), verdict(fast, speedup=3.0), verdict(wrong, status=Status.WRONG_OUTPUT)]
     kernels = best_kernels([solved, unsolved], [slow, fast, wrong], verdicts)
     assert [(kernel.candidate, kernel.speedup) for kernel in kernels] == [(fast, pytest.approx(3.0)), (None, None)]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        pytest.param((1.2, 1.3, 1.4, 1.5), True, id="every round faster"),
+        pytest.param((0.5, 1.2, 1.3, 1.4, 1.5), True, id="one stalled round"),
+        pytest.param((0.97, 0.99, 1.01, 1.02, 1.03), False, id="the median alone above 1"),
+        pytest.param((1.0, 1.0, 1.0), False, id="exactly as fast"),
+        pytest.param((0.5, 0.6, 0.7), False, id="slower"),
+    ],
+)
+def test_a_kernel_counts_as_faster_only_when_the_low_quartile_of_its_rounds_is(ratios, expected):
+    assert timed_kernel(*ratios).is_faster is expected
+
+
+def test_a_problem_without_a_kernel_is_not_made_faster():
+    assert not BestKernel(problem=problem()).is_faster

@@ -7,6 +7,7 @@ import pytest
 from report_builders import sample, summarised, three_kernels
 
 from tasks.report import kernel_tables, metrics, tables
+from tasks.report.summary import gains
 
 
 def test_the_kernel_table_counts_a_missing_kernel_as_the_reference_and_says_so():
@@ -37,6 +38,14 @@ def test_the_numbers_of_the_field_are_given_by_baseline_level_split_and_track():
     ]
     assert rows["compile", "all"]["geomean"] == "1.00x"  # 4 / 2, 1 / 2, and 1 where the reference is used
     assert rows["eager", "track framework"]["problems"] == "2"
+
+
+def test_a_problem_on_which_another_baseline_failed_counts_over_the_best_one():
+    table = kernel_tables.quoted_table(three_kernels(), baselines={"compile": {}}, device="d", protocol="p")
+    rows = {cells[:2]: dict(zip(table.header, cells, strict=True)) for cells in table.rows}
+    assert rows["compile", "all"]["problems"] == "0"
+    assert rows["best", "all"]["problems"] == "3"
+    assert rows["best", "all"]["geomean"] == rows["eager", "all"]["geomean"]
 
 
 def test_a_table_says_the_same_in_the_terminal_and_in_markdown():
@@ -77,7 +86,7 @@ def test_a_bar_in_a_cell_does_not_split_a_markdown_cell():
 
 def test_metrics_are_rounded_nested_and_leave_out_what_is_not_known():
     rows = summarised([sample(speedup=1.23456789), sample("self_supervised")])
-    found = metrics.flat_metrics(rows, three_kernels())
+    found = metrics.flat_metrics(rows, three_kernels(), [])
     assert found["sft"]["train"]["sampled"]["speedup"] == 1.2346
     assert "speedup" not in found["self_supervised"]["train"]["sampled"]
     assert found["best_kernels"] == {
@@ -93,11 +102,52 @@ def test_metrics_are_rounded_nested_and_leave_out_what_is_not_known():
 
 
 def test_rows_for_plots_leave_out_what_is_not_known():
-    assert metrics.kernel_rows(three_kernels()) == [
-        {"problem": "level1/p", "split": "train", "track": "framework", "speedup": 4.0},
-        {"problem": "level2/p", "split": "train", "track": "framework", "speedup": 1.0},
-        {"problem": "level3/p", "split": "train"},
-    ]
     (row,) = metrics.summary_rows(summarised([sample()]))
     assert (row["policy"], row["split"], row["mode"], row["correct"]) == ("sft", "train", "sampled", 0.0)
-    assert "speedup" not in row
+    assert not {"speedup", "speedup_low", "correct_low"} & set(row)
+
+
+def test_metrics_and_rows_carry_the_intervals_of_the_table():
+    (row,) = summary = summarised(
+        [
+            sample(problem_id=f"level1/{name}", speedup=speedup)
+            for name, speedup in (("a", 1.0), ("b", 2.0), ("c", None))
+        ]
+    )
+    expected = {
+        "correct_low": row.correct_interval.low,
+        "correct_high": row.correct_interval.high,
+        "speedup_low": row.speedup_interval.low,
+        "speedup_high": row.speedup_interval.high,
+    }
+    (flat,) = metrics.summary_rows(summary)
+    nested = metrics.flat_metrics(summary, [], [])["sft"]["train"]["sampled"]
+    for found in (flat, nested):
+        assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-4)
+        assert found["speedup_low"] < found["speedup"] < found["speedup_high"]
+
+
+def test_metrics_carry_what_each_policy_gained_over_the_one_before():
+    samples = [
+        sample(policy, problem_id, speedup=speedup)
+        for policy, speedup in (("sft", 1.0), ("self_supervised", 1.5), ("contrastive_rl", None))
+        for problem_id in ("level1/a", "level1/b")
+    ]
+    found = metrics.flat_metrics(summarised(samples), [], gains(samples, resamples=100, seed=0))
+    assert found["self_supervised"]["train"]["sampled"]["gain"] == {"ratio": 1.5, "low": 1.5, "high": 1.5}
+    assert "gain" not in found["sft"]["train"]["sampled"]
+    assert "gain" not in found["contrastive_rl"]["train"]["sampled"]
+
+
+def test_copies_are_shown_to_people_and_machines_alike():
+    summary = summarised([sample(copied=True), sample(), sample(), sample()])
+    table = tables.problem_table(summary, device="d", protocol="p")
+    assert dict(zip(table.header, table.rows[0], strict=True))["copied"] == "25%"
+    assert "copied: share of samples whose text is one of the exemplars their prompt showed" in table.note
+    assert metrics.summary_rows(summary)[0]["copied"] == 0.25
+    assert metrics.flat_metrics(summary, [], [])["sft"]["train"]["sampled"]["copied"] == 0.25
+
+
+def test_the_stage_table_says_which_prompts_show_exemplars():
+    note = tables.stage_table(summarised([sample()]), device="d", protocol="p").note
+    assert "Prompts for train problems show correct exemplars, those for held-out problems show none." in note

@@ -42,7 +42,8 @@ def choose_exemplars(
     by_text: dict[str, Exemplar] = {}
     for exemplar in pool:
         by_text.setdefault(exemplar.source, exemplar)
-    distinct = list(by_text.values())
+    # In the order of ids, so that equal pools and generators draw alike however the pool came about.
+    distinct = sorted(by_text.values(), key=lambda exemplar: exemplar.candidate_id)
     if mode == "none":
         chosen = []
     elif mode == "random":

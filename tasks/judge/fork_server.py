@@ -15,10 +15,11 @@ from typing import Any
 from tasks.errors import MachineError, WorkerError
 from tasks.judge.processes import END_S, START_S, WorkerProcess
 from tasks.judge.sandbox import Limits
-from tasks.judge.scratch import compiler_cache
+from tasks.judge.scratch import CACHE_REMEDY, RESERVE_BYTES, SCRATCH_REMEDY, compiler_cache, require_space
 from tasks.judge.wire import Arena
 
 PROGRAM = "tasks.judge.zygote"
+HEADER_BYTES = 256 << 20  # the precompiled headers of torch 2.13 take 150 MiB
 # Everything else is left behind: a candidate finds no token, no proxy and no path of the user in its environment.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
 OWN_VARIABLES = {
@@ -69,9 +70,15 @@ class ForkServer:
         raise MachineError(f"the judge's fork server did not start:\n{words}")
 
     def warm_compiler(self) -> None:
-        """Load the compiler of graphs before the next worker starts: 3 seconds a judge, 20 more once a machine."""
+        """Load the compiler of graphs before the next worker starts: 3 seconds a judge, 20 more once a machine.
+
+        Raises:
+            MachineError: if its headers are still to be compiled and will not fit on the disk.
+        """
         with self._lock:
             if not self._is_compiler_warm:
+                if not (self._compiler_cache / "complete").exists():
+                    require_space(self._compiler_cache, num_bytes=HEADER_BYTES, remedy=CACHE_REMEDY)
                 self._send({"op": "warm_compiler", "cache": str(self._compiler_cache)}, [])
                 self._is_compiler_warm = True
 
@@ -80,11 +87,15 @@ class ForkServer:
 
         Raises:
             WorkerError: if the zygote has gone or the worker does not start.
+            MachineError: if the disk has no room for the worker's folder.
         """
         with self._lock:
             self._num_spawned += 1
             scratch = self._scratch / f"worker-{self._num_spawned}"
-        scratch.mkdir(mode=0o700)
+        try:
+            scratch.mkdir(mode=0o700)
+        except OSError as error:
+            raise MachineError(f"the judge cannot make {scratch}: {error}; {SCRATCH_REMEDY}") from error
         limits = Limits(
             memory_bytes=memory_bytes,
             cpu_s=cpu_s,
@@ -115,6 +126,15 @@ class ForkServer:
             socket.send_fds(self._control, [json.dumps(request).encode()], fds)
         except OSError as error:
             raise WorkerError(f"the judge's fork server has gone: {error}") from error
+
+    def require_space(self) -> None:
+        """Refuse to blame a program for a failure while our disks are full; for when its own files are gone.
+
+        Raises:
+            MachineError: naming the folder whose disk is full.
+        """
+        require_space(self._scratch, num_bytes=RESERVE_BYTES, remedy=SCRATCH_REMEDY)
+        require_space(self._compiler_cache, num_bytes=RESERVE_BYTES, remedy=CACHE_REMEDY)
 
     @property
     def is_alive(self) -> bool:

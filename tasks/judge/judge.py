@@ -31,6 +31,7 @@ from tasks.variants.candidate import Candidate
 STUDY_MEMORY_BYTES = 8 << 30
 STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
+DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks like
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +90,7 @@ class Judge:
 
         Raises:
             WorkerError: if the judge's own processes failed twice; trying again may help.
+            MachineError: if something failed while a disk that the judge writes to is full.
         """
         started = time.monotonic()
         evidence = Evidence()
@@ -126,15 +128,20 @@ class Judge:
         rng = random.Random(f"{self._secret} {seed} {candidate.candidate_id}")
         for attempt in range(1, ATTEMPTS + 1):
             evidence.checks.clear()
+            server = self._living_fork_server()
             try:
-                server = self._living_fork_server()
                 if screened.mentions_compile:
                     server.warm_compiler()
                 self._examine_once(slot, server, problem, candidate, evidence, rng)
                 return
             except WorkerError:
+                server.require_space()
                 if attempt == ATTEMPTS:
                     raise
+            except (RefusedError, BadProblemError) as error:
+                if not isinstance(error, RefusedError) or error.status in DISK_STATUSES:
+                    server.require_space()
+                raise
 
     def _examine_once(
         self,

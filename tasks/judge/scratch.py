@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from tasks.errors import MachineError
+
 PREFIX = "cuda-l1-judge-"
+RESERVE_BYTES = 64 << 20  # with less than this free, a failure may be the disk's
 _LOCK_NAME = "lock"
+SCRATCH_REMEDY = "free space there, or set TMPDIR to a folder on another disk"
+CACHE_REMEDY = "free space there, or set XDG_CACHE_HOME to a folder on another disk"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,16 +27,38 @@ class ScratchFolder:
 
     @classmethod
     def make(cls) -> Self:
-        """A new folder below the system's folder for temporary files; sweeps abandoned ones first."""
-        _sweep(Path(tempfile.gettempdir()))
-        path = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-        path.chmod(0o711)  # workers that are other users must get at folders of theirs below it
-        return cls(path=path, lock_fd=_locked(path))
+        """A new folder below the system's folder for temporary files; sweeps abandoned ones first.
+
+        Raises:
+            MachineError: if it cannot be made there.
+        """
+        try:
+            _sweep(Path(tempfile.gettempdir()))
+            path = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+            path.chmod(0o711)  # workers that are other users must get at folders of theirs below it
+            return cls(path=path, lock_fd=_locked(path))
+        except OSError as error:
+            raise MachineError(f"the judge cannot make a scratch folder: {error}; {SCRATCH_REMEDY}") from error
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.close(self.lock_fd)
+
+
+def require_space(folder: Path, *, num_bytes: int, remedy: str) -> None:
+    """Refuse a disk too full to tell whose fault a failure is.
+
+    Raises:
+        MachineError: if less than this is free where the folder is, or would be made.
+    """
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free_bytes = shutil.disk_usage(existing).free
+    if free_bytes < num_bytes:
+        raise MachineError(
+            f"the disk of {folder} is full: {free_bytes >> 20} MiB are free of the {num_bytes >> 20} MiB "
+            f"that the judge needs; {remedy}"
+        )
 
 
 def compiler_cache(scratch: Path) -> Path:

@@ -80,6 +80,7 @@ def _warm_compiler(cache: Path) -> None:
             torch.compile(lambda x: torch.relu(x @ x) * 2 + 1)(torch.ones(64, 64))
             (cache / "complete").touch()
         torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()  # a worker's count of compiled frames decides its track
     gc.collect()
     gc.freeze()
 

@@ -4,24 +4,32 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.report import statistics
-from tasks.report.summary import BestKernel, SummaryRow
+from tasks.report.statistics import Interval
+from tasks.report.summary import BestKernel, Gain, SummaryRow
 
 DIGITS = 4
-SHARES_AND_SPEEDS = ("parsed", "ran", "correct", "distinct", "solved", "speedup", "best_speedup", "fast_1", "fast_2")
+SHARES_AND_SPEEDS = (
+    *("parsed", "ran", "correct", "distinct", "copied", "solved"),
+    *("speedup", "best_speedup", "fast_1", "fast_2"),
+)
 
 Row = dict[str, Any]
 
 
-def flat_metrics(summary: Sequence[SummaryRow], kernels: Sequence[BestKernel]) -> dict[str, Any]:
+def flat_metrics(summary: Sequence[SummaryRow], kernels: Sequence[BestKernel], gains: Sequence[Gain]) -> dict[str, Any]:
     """Policy, split, mode, number; and "best_kernels". Rounded, so that a metrics file under git stays readable.
 
+    "gain" under a policy, split and mode is what it has over the policy before it.
     What is not known is left out: DVC shows a gap for it, but cannot subtract null.
     """
     nested: dict[str, Any] = {"best_kernels": _kernel_metrics(kernels)}
     for row in summary:
-        numbers = {name: getattr(row, name) for name in SHARES_AND_SPEEDS}
-        numbers |= {f"speedup_over_{name}": speedup for name, speedup in row.over_baselines.items()}
-        nested.setdefault(row.policy, {}).setdefault(row.split.value, {})[row.mode] = _rounded(numbers)
+        over = {f"speedup_over_{name}": speedup for name, speedup in row.over_baselines.items()}
+        nested.setdefault(row.policy, {}).setdefault(row.split.value, {})[row.mode] = _rounded(_numbers(row) | over)
+    for gain in gains:
+        if gain.ratio is not None:
+            numbers = _rounded({"ratio": gain.ratio, **_bounds("", gain.interval)})
+            nested[gain.later][gain.split.value][gain.mode]["gain"] = numbers
     return nested
 
 
@@ -32,22 +40,9 @@ def summary_rows(summary: Sequence[SummaryRow]) -> list[Row]:
             "policy": row.policy,
             "split": row.split.value,
             "mode": row.mode,
-            **_rounded({name: getattr(row, name) for name in SHARES_AND_SPEEDS}),
+            **_rounded(_numbers(row)),
         }
         for row in summary
-    ]
-
-
-def kernel_rows(kernels: Sequence[BestKernel]) -> list[Row]:
-    """The best kernel of every problem; a problem without one has neither track nor speedup."""
-    return [
-        {
-            "problem": kernel.problem.problem_id,
-            "split": kernel.problem.split.value,
-            **({"track": kernel.verdict.track.value} if kernel.verdict and kernel.verdict.track else {}),
-            **_rounded({"speedup": kernel.speedup}),
-        }
-        for kernel in kernels
     ]
 
 
@@ -63,6 +58,18 @@ def _kernel_metrics(kernels: Sequence[BestKernel]) -> dict[str, float]:
             }
         ),
     }
+
+
+def _numbers(row: SummaryRow) -> dict[str, float | None]:
+    return {
+        **{name: getattr(row, name) for name in SHARES_AND_SPEEDS},
+        **_bounds("correct_", row.correct_interval),
+        **_bounds("speedup_", row.speedup_interval),
+    }
+
+
+def _bounds(prefix: str, interval: Interval | None) -> dict[str, float]:
+    return {f"{prefix}low": interval.low, f"{prefix}high": interval.high} if interval else {}
 
 
 def _rounded(numbers: Mapping[str, float | None]) -> dict[str, float]:

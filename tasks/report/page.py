@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tasks.judge.verdict import Status, Timing
 from tasks.problems.problem import Problem, Split
 from tasks.report import kernel_tables, plots, statistics, tables
-from tasks.report.summary import Baselines, BestKernel, Gain, PolicySample, SummaryRow
+from tasks.report.baselines import Baselines
+from tasks.report.summary import BestKernel, Gain, PolicySample, SummaryRow
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -127,9 +128,12 @@ def _headlines(data: ReportData) -> list[Headline]:
             note=f"geomean over eager, {len(speedups)} problems; without a correct kernel a problem counts as 1.00x",
         ),
         Headline(
-            value=tables.share(statistics.fast_p(speedups, p=1)),
+            value=tables.share(sum(kernel.is_faster for kernel in data.kernels) / max(len(data.kernels), 1)),
             name="of problems made faster",
-            note=f"{tables.share(statistics.fast_p(speedups, p=2))} more than twice as fast as eager",
+            note=(
+                f"the low quartile of the best kernel's rounds is above 1.00x over eager; "
+                f"{tables.share(statistics.fast_p(speedups, p=2))} have a median above 2.00x"
+            ),
         ),
     ]
     last = data.summary[-1].policy if data.summary else None

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.judge.verdict import Status, Track
 from tasks.problems.problem import Split
+from tasks.report.baselines import Baselines
 from tasks.report.kernel_tables import fastest_first
 from tasks.report.statistics import Interval
-from tasks.report.summary import Baselines, BestKernel, PolicySample, SummaryRow
+from tasks.report.summary import BestKernel, PolicySample, SummaryRow
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -11,16 +11,13 @@ from tasks.errors import RecordError
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem, Split
 from tasks.report import statistics
+from tasks.report.baselines import Baselines, with_best_baseline
 from tasks.report.statistics import Interval
 from tasks.variants.candidate import Candidate
 
 Mode = Literal["greedy", "sampled"]
-Baselines = Mapping[str, Mapping[str, float]]
-"""Baseline name, such as "compile", to problem id to that baseline's own speedup over eager."""
 
 RAN = frozenset({Status.WRONG_OUTPUT, Status.CHEATED, Status.UNSTABLE, Status.CORRECT})
-BEST_BASELINE = "best"
-"""Name of the fastest of eager and all other baselines, chosen for each problem apart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +37,8 @@ class PolicySample:
     speedup: float | None
     """Over eager; None unless correct."""
     candidate_id: str
+    copied: bool
+    """Its text is one of the exemplars its prompt showed."""
 
     def __post_init__(self) -> None:
         if (self.correct and not self.ran) or (self.ran and not self.parsed):
@@ -52,7 +51,9 @@ class PolicySample:
             )
 
     @classmethod
-    def judged(cls, policy: str, mode: Mode, problem: Problem, candidate: Candidate, verdict: Verdict) -> Self:
+    def judged(
+        cls, policy: str, mode: Mode, problem: Problem, candidate: Candidate, verdict: Verdict, *, copied: bool
+    ) -> Self:
         """The sample that a verdict describes."""
         return cls(
             policy=policy,
@@ -65,6 +66,7 @@ class PolicySample:
             correct=verdict.is_correct,
             speedup=verdict.speedup,
             candidate_id=candidate.candidate_id,
+            copied=copied,
         )
 
 
@@ -84,6 +86,8 @@ class SummaryRow:
     correct_interval: Interval | None
     distinct: float
     """Share of the samples that are left when equal texts count once."""
+    copied: float
+    """Share of the samples whose text is one of the exemplars their prompt showed."""
     solved: float
     """Share of the problems with at least one correct sample."""
     speedup: float | None
@@ -121,6 +125,12 @@ class BestKernel:
     @property
     def speedup(self) -> float | None:
         return self.verdict.speedup if self.verdict else None
+
+    @property
+    def is_faster(self) -> bool:
+        """Faster than eager in three rounds of four, which noise around 1x is not; the median alone often is."""
+        timing = self.verdict.timing if self.verdict else None
+        return timing is not None and timing.speedup.low > 1
 
 
 def summarise(samples: Iterable[PolicySample], *, baselines: Baselines, resamples: int, seed: int) -> list[SummaryRow]:
@@ -162,18 +172,6 @@ def best_kernels(
     ]
 
 
-def with_best_baseline(baselines: Baselines) -> dict[str, dict[str, float]]:
-    """The baselines other than eager and, when there are any, the fastest of all of them and eager per problem."""
-    named = {name: dict(speedups) for name, speedups in baselines.items() if name != "eager"}
-    if named:
-        problems = {problem for speedups in named.values() for problem in speedups}
-        named[BEST_BASELINE] = {
-            problem: max([1.0, *(speedups[problem] for speedups in named.values() if problem in speedups)])
-            for problem in problems
-        }
-    return named
-
-
 def speedups_by_problem(samples: Iterable[PolicySample]) -> dict[str, list[float]]:
     """Speedups of the correct samples of every problem sampled, an empty list where none was correct."""
     speedups: dict[str, list[float]] = {}
@@ -211,6 +209,7 @@ def _summary_row(samples: Sequence[PolicySample], *, baselines: Baselines, resam
         correct=sum(sample.correct for sample in samples) / len(samples),
         correct_interval=statistics.share_interval(successes, list(totals.values()), resamples=resamples, seed=seed),
         distinct=len({sample.candidate_id for sample in samples}) / len(samples),
+        copied=sum(sample.copied for sample in samples) / len(samples),
         solved=statistics.fast_p(best, p=0),
         speedup=statistics.geometric_mean([sample.speedup for sample in samples]),
         speedup_interval=statistics.geometric_mean_interval(speedups, resamples=resamples, seed=seed),
@@ -230,7 +229,7 @@ def _over_baselines(samples: Sequence[PolicySample], baselines: Baselines) -> di
                 if sample.speedup is not None and sample.problem_id in speedups
             ]
         )
-        for name, speedups in with_best_baseline(baselines).items()
+        for name, speedups in with_best_baseline(baselines, {sample.problem_id for sample in samples}).items()
     }
 
 

@@ -46,7 +46,8 @@ def stage_table(rows: Sequence[SummaryRow], *, device: str, protocol: str) -> Te
         labels=3,
         note=(
             f"Shares of samples; speedups of correct samples over eager on {device}, protocol {protocol}. "
-            f"Intervals: {statistics.CONFIDENCE:.0%} bootstrap over problems."
+            f"Intervals: {statistics.CONFIDENCE:.0%} bootstrap over problems. "
+            f"Prompts for train problems show correct exemplars, those for held-out problems show none."
         ),
     )
 
@@ -56,7 +57,10 @@ def problem_table(rows: Sequence[SummaryRow], *, device: str, protocol: str) -> 
     others = list(dict.fromkeys(name for row in rows for name in row.over_baselines))
     return TextTable(
         title="Stage by stage, by problem and by baseline",
-        header=("stage", "split", "mode", "problems", "solved", "fast_1", "fast_2", "distinct", *map(_versus, others)),
+        header=(
+            *("stage", "split", "mode", "problems", "solved", "fast_1", "fast_2", "distinct", "copied"),
+            *map(_versus, others),
+        ),
         rows=tuple(
             (
                 *_labels(row),
@@ -65,6 +69,7 @@ def problem_table(rows: Sequence[SummaryRow], *, device: str, protocol: str) -> 
                 share(row.fast_1),
                 share(row.fast_2),
                 share(row.distinct),
+                share(row.copied),
                 *(speed(row.over_baselines.get(name)) for name in others),
             )
             for row in rows
@@ -72,8 +77,9 @@ def problem_table(rows: Sequence[SummaryRow], *, device: str, protocol: str) -> 
         labels=3,
         note=(
             f"solved: share of problems with a correct sample; fast_p: share of problems whose best sample is more "
-            f"than p times as fast as eager; distinct: share of samples left when equal texts count once; vs: geomean "
-            f"of correct samples over that baseline, best being the fastest of all for each problem. "
+            f"than p times as fast as eager; distinct: share of samples left when equal texts count once; copied: "
+            f"share of samples whose text is one of the exemplars their prompt showed; vs: geomean of correct samples "
+            f"over that baseline, best being the fastest of all for each problem. "
             f"{device}, protocol {protocol}."
         ),
     )

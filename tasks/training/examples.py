@@ -11,9 +11,6 @@ from tasks.training.inventing import invent, invented_names, pieces_of
 from tasks.training.renaming import own_names, rename_consistently
 from tasks.variants.prompts import Exemplar, build_prompt
 
-NUM_EXEMPLARS = 2
-"""N of the paper (section 3), as contrastive_rl shows them."""
-
 # Weight of a candidate is its speedup to this power: at 0.5, four times as fast is taught twice as often.
 _SPEED_POWER = 0.5
 _MAX_WEIGHT = 3.0
@@ -37,7 +34,8 @@ def sft_examples(
     count: int,
     exemplar_share: float,
     renamed_share: float,
-    invented_share: float = 0.0,
+    invented_share: float,
+    num_exemplars: int,
     params: PolicyParams,
     seed: int,
 ) -> list[Example]:
@@ -50,6 +48,7 @@ def sft_examples(
         exemplar_share: share of the problems' examples whose prompt shows other candidates of it with speedups.
         renamed_share: share of the problems' examples in which the program's own names are replaced, consistently.
         invented_share: share of all examples whose program is made up and is to be repeated as it is.
+        num_exemplars: how many such others, if there are as many.
         params: gives the style of the prompts.
         seed: equal arguments and seeds give equal examples.
     """
@@ -61,7 +60,7 @@ def sft_examples(
     num_invented = round(count * invented_share)
     examples = []
     for problem in _balanced(teachable, count - num_invented, rng):
-        target, shown = _drawn(taught[problem.problem_id], exemplar_share, rng)
+        target, shown = _drawn(taught[problem.problem_id], exemplar_share, num_exemplars, rng)
         sources = [problem.source, target.source, *(exemplar.source for exemplar in shown)]
         if rng.random() < renamed_share:
             sources = names.rename(sources, rng)
@@ -117,11 +116,13 @@ def _balanced(problems: Sequence[Problem], count: int, rng: random.Random) -> li
     return [problem for _ in range(rounds) for problem in rng.sample(problems, k=len(problems))][:count]
 
 
-def _drawn(taught: Sequence[Exemplar], exemplar_share: float, rng: random.Random) -> tuple[Exemplar, list[Exemplar]]:
+def _drawn(
+    taught: Sequence[Exemplar], exemplar_share: float, num_exemplars: int, rng: random.Random
+) -> tuple[Exemplar, list[Exemplar]]:
     weights = [min(max(exemplar.speedup, 0.0) ** _SPEED_POWER, _MAX_WEIGHT) or 0.1 for exemplar in taught]
     target = rng.choices(taught, weights=weights)[0]
     others = [exemplar for exemplar in taught if exemplar.candidate_id != target.candidate_id]
     if rng.random() >= exemplar_share or not others:
         return target, []
-    shown = rng.sample(others, k=min(NUM_EXEMPLARS, len(others)))
+    shown = rng.sample(others, k=min(num_exemplars, len(others)))
     return target, sorted(shown, key=lambda exemplar: exemplar.speedup)

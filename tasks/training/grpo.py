@@ -3,29 +3,26 @@
 import copy
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
-from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from trl import GRPOConfig, GRPOTrainer
-from trl.trainer.utils import add_fused_lm_head
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from trl import GRPOConfig
 
-from tasks.history.exemplars import ExemplarPool, choose_exemplars
-from tasks.params import ContrastiveRLParams
+from tasks.history.exemplars import ExemplarPool
+from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.problems.problem import Problem
 from tasks.training.checkpoints import CheckpointCallback, newest_checkpoint, remove_half_written
-from tasks.training.policy import Policy, encode_prompt, fitting_prompt
+from tasks.training.grpo_trainer import ContrastiveTrainer, OnRollouts
+from tasks.training.policy import Policy
 from tasks.training.rewards import RewardScale
-from tasks.training.rollouts import Completion, Judge, Rollout, RolloutScorer, rollout_metrics
-from tasks.training.sampling import sample_ids
+from tasks.training.rollouts import Judge, RolloutScorer
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 _SCALE_FILE = "reward_scale.json"
 _ROW_KEYS = ("loss", "reward", "correct", "distinct", "speedup", "entropy", "kl", "learning_rate", "grad_norm")
-
-OnRollouts = Callable[[int, Sequence[Rollout]], None]
 
 
 def train_grpo(
@@ -35,6 +32,7 @@ def train_grpo(
     judge: Judge,
     params: ContrastiveRLParams,
     *,
+    exemplars: ExemplarsParams,
     checkpoints: Path,
     seed: int,
     on_step: OnStep | None = None,
@@ -53,7 +51,8 @@ def train_grpo(
         problems: each is asked as often as every other.
         pool: correct candidates known so far. It grows: a new correct candidate can be shown from the next step on.
         judge: verdicts of distinct candidates, in their order.
-        params: the section of params.yaml.
+        params: the section of params.yaml; its exemplars says by which of the paper's ways they are chosen.
+        exemplars: how many a prompt shows, and the sizes of the buckets.
         checkpoints: folder of this training's checkpoints.
         seed: decides the order of the problems, the exemplars and the completions.
         on_step: called after each step with its number, from 1, and the values of its row.
@@ -75,6 +74,7 @@ def train_grpo(
         problems=problems,
         scorer=scorer,
         params=params,
+        exemplars=exemplars,
         seed=seed,
         on_rollouts=on_rollouts,
         args=_config(policy, params, checkpoints=checkpoints, seed=seed),
@@ -88,97 +88,6 @@ def train_grpo(
     if reference_model is not None:
         trainer.penalise_divergence(reference_model, weight=params.kl_beta)
     return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
-
-
-class ContrastiveTrainer(GRPOTrainer):
-    """GRPO whose prompts are made at the moment of sampling, whose sampler is ours and whose reward is a verdict's.
-
-    Once per step TRL calls _generate_and_score_completions with a row per completion, the rows of a group side by side,
-    and within it _tokenize_prompts, _generate_single_turn and the reward function. The first three are private, so
-    pyproject.toml holds TRL to one minor version.
-    """
-
-    def __init__(
-        self,
-        *,
-        policy: Policy,
-        problems: Sequence[Problem],
-        scorer: RolloutScorer,
-        params: ContrastiveRLParams,
-        seed: int,
-        on_rollouts: OnRollouts | None,
-        **trainer_arguments: Any,
-    ) -> None:
-        super().__init__(
-            model=policy.model, processing_class=policy.tokenizer, reward_funcs=[self._rewards], **trainer_arguments
-        )
-        self._policy = policy
-        self._problems = problems
-        self._scorer = scorer
-        self._params = params
-        self._seed = seed
-        self._on_rollouts = on_rollouts
-
-    def penalise_divergence(self, reference_model: PreTrainedModel, *, weight: float) -> None:
-        """Add a KL penalty against a model in memory; TRL itself would load one by its name."""
-        add_fused_lm_head(reference_model, temperature=self.temperature)
-        self.ref_model = self.accelerator.prepare_model(reference_model, evaluation_mode=True)
-        self.beta = weight
-
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        rows: list[dict[str, Any]] = []
-        for group, first in enumerate(inputs[:: self._params.group_size]):
-            problem = self._problems[first["problem"]]
-            exemplars = choose_exemplars(
-                self._scorer.pool.of(problem.problem_id),
-                mode=self._params.exemplars,
-                count=self._params.num_exemplars,
-                bucket_width=self._params.bucket_width,
-                bucket_temperature=self._params.bucket_temperature,
-                rng=random.Random(f"{self._seed} {self.state.global_step} {group}"),
-            )
-            prompt, shown = fitting_prompt(self._policy, problem.source, exemplars)
-            exemplar_ids = tuple(exemplar.candidate_id for exemplar in shown)
-            row = {"prompt": prompt, "problem_id": problem.problem_id, "exemplar_ids": exemplar_ids}
-            rows += [row] * self._params.group_size
-        return super()._generate_and_score_completions(rows)
-
-    def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        return [encode_prompt(self._policy, prompt) for prompt in prompts], None, {}
-
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *_: Any, **__: Any) -> tuple[list[list[int]], None]:
-        groups = sample_ids(
-            self._policy,
-            prompt_ids[:: self._params.group_size],
-            num_samples=self._params.group_size,
-            temperature=self._params.temperature,
-            seed=random.Random(f"{self._seed} {self.state.global_step}").getrandbits(32),
-            batch_size=len(prompt_ids),
-        )
-        # Without log-probabilities TRL computes them itself, from the very weights that sampled.
-        return [ids for group in groups for ids in group], None
-
-    def _rewards(
-        self,
-        *,
-        prompts: Sequence[str],
-        completions: Sequence[str],
-        problem_id: Sequence[str],
-        exemplar_ids: Sequence[tuple[str, ...]],
-        **_: Any,
-    ) -> list[float | None]:
-        rollouts = self._scorer.score(
-            [
-                Completion(problem_id=problem, prompt=prompt, exemplar_ids=exemplars, text=text)
-                for problem, prompt, exemplars, text in zip(problem_id, prompts, exemplar_ids, completions, strict=True)
-            ]
-        )
-        for name, value in rollout_metrics(rollouts, group_size=self._params.group_size).items():
-            if name != "reward":  # which TRL reports itself
-                self._log_metric(name, value)
-        if self._on_rollouts:
-            self._on_rollouts(self.state.global_step + 1, rollouts)
-        return [rollout.reward for rollout in rollouts]
 
 
 class _ScaleCallback(TrainerCallback):
@@ -234,5 +143,6 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         # Rewards are normalised per problem already; dividing by a group's spread again would blow up the noise of
         # groups that agree.
         scale_rewards="none",
-        mask_truncated_completions=True,
+        # Running into the limit is a failure like any other; masked, it could not be unlearnt.
+        mask_truncated_completions=False,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 _PRIOR_MEAN = 0.0
 _PRIOR_SPREAD = math.log(2.0)
 _PRIOR_WEIGHT = 4.0
+_WORTH_OF_CORRECT = 0.5
 # A problem whose candidates are all alike must not turn the noise of timing into reward: ten per cent counts as one.
 _MIN_SPREAD = math.log(1.1)
 
@@ -28,6 +29,7 @@ class RewardScale:
     not that of one lucky 60x, and normalising gives the same rewards whichever of the two times is the numerator.
 
     It is a plain function of the speedups observed, in any order: observing a journal's again gives an equal scale.
+    Each text is to be observed once, so that what a policy writes most does not become what is usual.
     """
 
     clip: float
@@ -42,8 +44,14 @@ class RewardScale:
         moments.total += value
         moments.squares += value * value
 
-    def reward(self, problem_id: str, speedup: float | None) -> float:
+    def reward(self, problem_id: str, speedup: float | None, *, bonus: float = 0.0) -> float:
         """The normalised and clipped log-speedup; a failure (None) earns the least there is, -k.
+
+        A correct candidate earns at least -k + 0.5 however slow it is: were it worth no more than a syntax error, a
+        policy that is right at the reference's speed would be pushed away from being right.
+
+        Args:
+            bonus: added to a correct candidate's reward before it is clipped.
 
         Source: CUDA-L1 (arXiv:2507.14111), section 3: clip((r - mu) / sigma, -k, k) with k = 1.5. There r is the
         speedup itself.
@@ -51,7 +59,7 @@ class RewardScale:
         if speedup is None:
             return -self.clip
         mean, spread = self.mean_and_spread(problem_id)
-        return min(max((math.log(speedup) - mean) / spread, -self.clip), self.clip)
+        return min(max((math.log(speedup) - mean) / spread + bonus, -self.clip + _WORTH_OF_CORRECT), self.clip)
 
     def mean_and_spread(self, problem_id: str) -> tuple[float, float]:
         """Of the problem's log-speedups, with a few observations' worth of the prior mixed in."""

@@ -68,7 +68,7 @@ class RolloutScorer:
         rollouts = []
         for completion, candidate, bonus in zip(completions, candidates, bonuses, strict=True):
             verdict = verdicts[candidate.candidate_id]
-            reward = self.scale.reward(candidate.problem_id, verdict.speedup) + bonus
+            reward = self.scale.reward(candidate.problem_id, verdict.speedup, bonus=bonus)
             rollouts.append(Rollout(completion=completion, candidate=candidate, verdict=verdict, reward=reward))
         self._learn(distinct.values(), verdicts)
         return rollouts
@@ -77,14 +77,17 @@ class RolloutScorer:
         bonuses: list[float] = []
         for start in range(0, len(candidates), self.group_size):
             ids = [candidate.candidate_id for candidate in candidates[start : start + self.group_size]]
-            are_correct = [verdicts[candidate_id].is_correct for candidate_id in ids]
-            bonuses += novelty_bonuses(ids, are_correct, bonus=self.novelty_bonus)
+            # What the pool holds already, such as a copy of an exemplar, is not new.
+            known = {exemplar.candidate_id for exemplar in self.pool.of(candidates[start].problem_id)}
+            are_finds = [verdicts[candidate_id].is_correct and candidate_id not in known for candidate_id in ids]
+            bonuses += novelty_bonuses(ids, are_finds, bonus=self.novelty_bonus)
         return bonuses
 
     def _learn(self, candidates: Iterable[Candidate], verdicts: dict[str, Verdict]) -> None:
         for candidate in candidates:
             speedup = verdicts[candidate.candidate_id].speedup
-            if speedup is not None:
+            known = {exemplar.candidate_id for exemplar in self.pool.of(candidate.problem_id)}
+            if speedup is not None and candidate.candidate_id not in known:
                 exemplar = Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=speedup)
                 self.scale.observe(candidate.problem_id, speedup)
                 self.pool.add(candidate.problem_id, exemplar)

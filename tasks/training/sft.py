@@ -18,7 +18,7 @@ from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 # Batches are cut from a pool of so many, sorted by length: little padding, and still a different mix each time.
 _POOLED_BATCHES = 16
-_ROW_KEYS = ("loss", "accuracy", "learning_rate", "grad_norm")
+_ROW_KEYS = ("loss", "mean_token_accuracy", "learning_rate", "grad_norm")
 
 
 def train_sft(
@@ -82,9 +82,11 @@ def train_sft(
 
 
 class _CompletionTrainer(SFTTrainer):
-    """Computes next-token probabilities for completions only. Without a GPU, TRL computes those of the prompts too."""
+    """Computes next-token probabilities for completions only; TRL does so on a GPU and nowhere else."""
 
-    def compute_loss(self, model: Any, inputs: dict[str, Tensor], *_: Any, **__: Any) -> Tensor:
+    def compute_loss(self, model: Any, inputs: dict[str, Tensor], *others: Any, **named: Any) -> Any:
+        if inputs["input_ids"].is_cuda:
+            return super().compute_loss(model, inputs, *others, **named)
         labels = inputs["labels"][:, 1:]
         hidden = model.base_model(
             input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
@@ -93,7 +95,8 @@ class _CompletionTrainer(SFTTrainer):
         logits = model.get_output_embeddings()(hidden[is_scored]).float()
         targets = labels[is_scored]
         with torch.no_grad():
-            self._metrics["train"]["accuracy"].append((logits.argmax(dim=-1) == targets).float().mean().item())
+            accuracy = (logits.argmax(dim=-1) == targets).float().mean().item()
+        self._metrics["train"]["mean_token_accuracy"].append(accuracy)
         return torch.nn.functional.cross_entropy(logits, targets)
 
 
