@@ -4,6 +4,7 @@ DVC runs this as ``python -m flows.contrastive_rl``; so can you.
 """
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from flows.engine import DATA, Stage, progress, run_stage
@@ -41,7 +42,8 @@ def contrastive_rl(stage: Stage) -> None:
     checkpoints = stage.folder / "checkpoints"
     # Steps after the newest checkpoint are drawn again: what they found must not be in the pool before that.
     done = checkpointed_steps(checkpoints)
-    kept = [candidates[row["candidate_id"]] for row in steps.rows if row["step"] <= done]
+    steps.keep(lambda row: row["step"] <= done)
+    kept = [candidates[row["candidate_id"]] for row in steps.rows]
     with (
         stage.tracked() as tracker,
         court(stage, problems, known=known) as judges,
@@ -88,7 +90,14 @@ def contrastive_rl(stage: Stage) -> None:
     stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates.values()))
     stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
     stage.write_csv("curve.csv", curve)
-    stage.write_json("metrics.json", {name: round(value, 4) for name, value in curve[-1].items()})
+    stage.write_json("metrics.json", _last_means(curve))
+
+
+def _last_means(curve: Sequence[dict[str, float]], steps: int = 10) -> dict[str, float]:
+    """Each value's mean over the last steps: a single one sees a few problems only."""
+    last = curve[-steps:]
+    names = [name for name in curve[-1] if name != "step"]
+    return {name: round(fmean(row[name] for row in last if name in row), 4) for name in names}
 
 
 def _as_samples(rollouts: Sequence["Rollout"], step: int, temperature: float) -> list[Sample]:

@@ -1,7 +1,7 @@
 """A file of JSON lines that is only ever appended to, and what a killed run left in it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,16 @@ class Journal:
         """Write rows in one system call, so that a kill leaves at most the last line cut off."""
         self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
         self._file.flush()
+
+    def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
+        """Drop the rows that are not wanted, from the file too; it is the old or the new one at any moment."""
+        self.rows = [row for row in self.rows if wanted(row)]
+        self._file.close()
+        partial = self.path.with_name(f".{self.path.name}.partial")
+        partial.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows))
+        partial.replace(self.path)
+        self._file = self.path.open("r+b")
+        self._file.seek(0, 2)
 
     def close(self) -> None:
         self._file.close()

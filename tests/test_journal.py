@@ -38,3 +38,14 @@ def test_a_damaged_line_is_refused_with_the_file_named(tmp_path):
 def test_a_missing_output_says_what_makes_it(tmp_path):
     with pytest.raises(RecordError, match="dvc repro"):
         read_rows(tmp_path / "missing.jsonl")
+
+
+def test_rows_that_are_not_kept_are_gone_from_the_file_and_appending_goes_on(tmp_path):
+    journal = Journal(tmp_path / "rows.jsonl")
+    journal.append([{"step": 1}, {"step": 2}, {"step": 3}])
+    journal.close()
+    journal = Journal(tmp_path / "rows.jsonl")
+    journal.keep(lambda row: row["step"] <= 1)
+    journal.append([{"step": 2}])
+    journal.close()
+    assert [row["step"] for row in read_rows(tmp_path / "rows.jsonl")] == [1, 2]

@@ -20,7 +20,7 @@ from flows.workspace import make_workspace
 from tasks.history.store import History
 
 KILLS = int(os.environ.get("KILLS", "1"))
-LONGEST_S = 25.0
+LONGEST_S = 12.0
 PATIENCE_S = 20.0
 JUDGING = {"filter_variants", "self_supervised", "contrastive_rl", "evaluate"}
 
@@ -32,11 +32,11 @@ def workspace(tmp_path_factory):
     return make_workspace(tmp_path_factory.mktemp("killed") / "project", profile="tiny")
 
 
-def repro(workspace: Path, stage: str) -> subprocess.Popen:
+def repro(workspace: Path, stage: str, *flags: str) -> subprocess.Popen:
     environment = os.environ | {"KILLED_TEST": str(workspace)}
     environment.pop("PREFECT_API_URL", None)
     return subprocess.Popen(
-        [sys.executable, "-m", "dvc", "repro", "--single-item", stage],
+        [sys.executable, "-m", "dvc", "repro", "--single-item", *flags, stage],
         cwd=workspace,
         env=environment,
         stdout=subprocess.PIPE,
@@ -58,6 +58,19 @@ def left_over(workspace: Path) -> list[str]:
         if f"KILLED_TEST={workspace}".encode() in environment or folder.startswith(str(workspace)):
             found.append(command)
     return found
+
+
+def is_killed(workspace: Path, stage: str, *, after_s: float, of_dvc: bool) -> bool:
+    """Start the stage, kill dvc or the stage's own process at a moment; whether it was still running then."""
+    process = repro(workspace, stage, "--force")
+    try:
+        process.wait(after_s)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid if of_dvc else stage_process(process.pid) or process.pid, signal.SIGKILL)
+        process.communicate()
+        return True
+    process.communicate()
+    return False
 
 
 def stage_process(dvc: int) -> int | None:
@@ -83,14 +96,10 @@ def wait_until_gone(workspace: Path) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_killed_stage_is_finished_by_the_next_repro(workspace, stage):
     rng = random.Random(f"{stage}{KILLS}")
-    for number in range(KILLS):
-        process = repro(workspace, stage)
-        try:
-            process.wait(rng.uniform(0.3, LONGEST_S))
-        except subprocess.TimeoutExpired:
-            victim = stage_process(process.pid) if number % 2 else process.pid
-            os.kill(victim or process.pid, signal.SIGKILL)
-        process.communicate()
+    for _ in range(KILLS):
+        longest_s = LONGEST_S
+        while not is_killed(workspace, stage, after_s=rng.uniform(0.3, longest_s), of_dvc=rng.random() < 0.5):
+            longest_s /= 2  # it was done before: strike earlier
         wait_until_gone(workspace)
     final = repro(workspace, stage)
     said, _ = final.communicate(timeout=230)
