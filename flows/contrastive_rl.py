@@ -28,7 +28,7 @@ def contrastive_rl(stage: Stage) -> None:
     """Write the policy, every rollout's candidate and verdict, and a curve with one row a step."""
     from tasks.training.checkpoints import checkpointed_steps
     from tasks.training.grpo import train_grpo
-    from tasks.training.policy import load_policy, save_policy
+    from tasks.training.policy import can_write, load_policy, save_policy
 
     params = stage.params
     problems = load_problems(params.problems)
@@ -50,8 +50,9 @@ def contrastive_rl(stage: Stage) -> None:
         progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
     ):
         judges.recover(candidates.values())
+        policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
         pool = ExemplarPool.from_verdicts(
-            (candidate for candidate in [*earlier, *kept] if candidate.problem_id in taught_to_pool),
+            (c for c in [*earlier, *kept] if c.problem_id in taught_to_pool and can_write(policy, c.source)),
             [*known, *judges.own.values()],
         )
 
@@ -70,7 +71,6 @@ def contrastive_rl(stage: Stage) -> None:
             bar.set_postfix({name: f"{values[name]:.2f}" for name in WATCHED if name in values})
             tracker.log_metrics(values, step=step)
 
-        policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
         curve = train_grpo(
             policy,
             train,

@@ -73,11 +73,11 @@ def evaluate(stage: Stage) -> None:
 
 def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode, list[Draw]]:
     """Completions of one policy for every problem, by mode. Every policy answers the same prompts."""
-    from tasks.training.policy import load_policy
+    from tasks.training.policy import load_policy, writable
 
     params = stage.params.evaluate
     policy = load_policy(DATA / name / "policy", stage.params.policy)
-    taught = read_taught()
+    taught = writable(policy, read_taught())
     draws: dict[Mode, list[Draw]] = {}
     for mode in get_args(Mode):
         requests = build_requests(

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
 
 def self_supervised(stage: Stage) -> None:
     """Write the policy, every sample's candidate and verdict, and a curve with one row (step) an iteration."""
-    from tasks.training.policy import load_policy, save_policy
+    from tasks.training.policy import load_policy, save_policy, writable
 
     params = stage.params
     problems = load_problems(params.problems)
-    taught = read_taught()
     curve: list[dict[str, Any]] = []
     judged: dict[str, tuple[Candidate, Verdict]] = {}
     with (
@@ -39,6 +38,7 @@ def self_supervised(stage: Stage) -> None:
         court(stage, problems, known=read_verdicts("filter_variants")) as judges,
     ):
         policy = load_policy(DATA / "sft" / "policy", params.policy)
+        taught = writable(policy, read_taught())
         for iteration in range(1, params.self_supervised.iterations + 1):
             candidates, verdicts = _sample_and_judge(stage, policy, problems, taught, judges, iteration)
             judged |= {c.candidate_id: (c, v) for c, v in zip(candidates, verdicts, strict=True)}

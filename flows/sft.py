@@ -3,7 +3,7 @@
 DVC runs this as ``python -m flows.sft``; so can you.
 """
 
-from flows.engine import Stage, progress, run_stage
+from flows.engine import Stage, progress, run_stage, say
 from flows.records import read_taught
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
@@ -14,7 +14,7 @@ def sft(stage: Stage) -> None:
     """Write the policy, and its loss by step as curve.csv."""
     # Heavy libraries are imported by the stages that train, not by whoever imports this module.
     from tasks.training.examples import sft_examples
-    from tasks.training.policy import load_policy, new_policy, save_policy
+    from tasks.training.policy import load_policy, new_policy, save_policy, writable
     from tasks.training.sft import train_sft
 
     params = stage.params
@@ -25,9 +25,13 @@ def sft(stage: Stage) -> None:
             policy = load_policy(params.policy.model, params.policy)
         else:
             policy = new_policy(corpus(problems, taught), params.policy, seed=params.seed)
+        fitting = writable(policy, taught)
+        too_long = sum(map(len, taught.values())) - sum(map(len, fitting.values()))
+        if too_long:
+            say(f"{too_long} candidates are not taught: they are longer than policy.completion_tokens")
         examples = sft_examples(
             problems,
-            taught,
+            fitting,
             params=params.policy,
             count=params.sft.steps * params.sft.batch_size,
             exemplar_share=params.sft.exemplar_share,
@@ -54,7 +58,9 @@ def sft(stage: Stage) -> None:
             )
     save_policy(policy, stage.outputs / "policy")
     stage.write_csv("curve.csv", curve)
-    stage.write_json("metrics.json", {"examples": len(examples), "final_loss": round(curve[-1]["loss"], 4)})
+    stage.write_json(
+        "metrics.json", {"examples": len(examples), "too_long": too_long, "final_loss": round(curve[-1]["loss"], 4)}
+    )
 
 
 def corpus(problems: list[Problem], taught: dict[str, list[Exemplar]]) -> list[str]:

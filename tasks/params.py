@@ -90,6 +90,8 @@ class GenerateVariantsParams:
     """Longest composition of rewrites."""
     draws: Count
     """Compositions sampled per problem before giving up on finding a new text."""
+    compiled_share: Share
+    """Share of the problems of which a candidate under torch.compile is tried; each takes the judge seconds."""
     faulty_share: Share
     """Share of the candidates that carry a deliberate mistake, as a language model's drafts would."""
 

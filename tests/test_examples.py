@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tasks.training.examples import as_completion, sft_examples
+from tasks.training.examples import sft_examples
 from tasks.training.renaming import own_names, rename_consistently
-from tasks.variants.prompts import parse_completion
+from tasks.variants.prompts import as_completion, parse_completion
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy_params, problem
 
 VARIABLES = [f"v{number}" for number in range(40)]
@@ -186,7 +186,7 @@ def test_problems_with_nothing_taught_give_no_examples():
 
 @pytest.mark.parametrize("style", ["compact", "instruct"])
 def test_a_completion_is_read_as_the_source_it_was_made_of(style):
-    completion = as_completion(SCALED_IN_PLACE, policy_params(prompt_style=style))
+    completion = as_completion(SCALED_IN_PLACE, style=style)
     assert parse_completion(completion, style=style) == SCALED_IN_PLACE
 
 

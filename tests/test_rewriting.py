@@ -73,7 +73,7 @@ def problem() -> Problem:
 
 
 def provider(**changes) -> BuiltinProvider:
-    params = {"max_per_problem": 12, "depth": 3, "draws": 20, "faulty_share": 0.25}
+    params = {"max_per_problem": 12, "depth": 3, "draws": 20, "compiled_share": 0.5, "faulty_share": 0.25}
     return BuiltinProvider(GenerateVariantsParams(**(params | changes)))
 
 
@@ -178,3 +178,10 @@ def test_every_built_in_problem_gets_at_least_eight_candidates(path):
         source=path.read_text(),
     )
     assert len(list(itertools.islice(provider().candidates(problem, seed=0), 8))) == 8
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_compiled_candidates_come_early_for_their_share_of_the_problems(problem, share):
+    names = {each.name for each in provider().compiled}
+    early = list(itertools.islice(provider(compiled_share=share, faulty_share=0.0).candidates(problem, seed=0), 12))
+    assert any(names & set(candidate.recipe) for candidate in early) == bool(share)

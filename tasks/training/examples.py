@@ -9,7 +9,7 @@ from tasks.params import PolicyParams
 from tasks.problems.problem import Problem
 from tasks.training.inventing import invent, invented_names, pieces_of
 from tasks.training.renaming import own_names, rename_consistently
-from tasks.variants.prompts import Exemplar, build_prompt
+from tasks.variants.prompts import Exemplar, as_completion, build_prompt
 
 # Weight of a candidate is its speedup to this power: at 0.5, four times as fast is taught twice as often.
 _SPEED_POWER = 0.5
@@ -76,13 +76,6 @@ def sft_examples(
     return examples
 
 
-def as_completion(source: str, params: PolicyParams) -> str:
-    """The answer that parse_completion turns back into the source."""
-    if params.prompt_style == "compact":
-        return source.strip()
-    return f"### Code Implementation\n```python\n{source.strip()}\n```"
-
-
 class _Names:
     """Names to rename to: those of the problems, or for half of the invented programs names no problem has."""
 
@@ -108,7 +101,7 @@ def _example(sources: Sequence[str], speedups: Sequence[float], params: PolicyPa
         for source, speedup in zip(shown, speedups, strict=True)
     ]
     prompt = build_prompt(reference, exemplars, style=params.prompt_style)
-    return Example(prompt=prompt, completion=as_completion(completion, params))
+    return Example(prompt=prompt, completion=as_completion(completion, style=params.prompt_style))
 
 
 def _balanced(problems: Sequence[Problem], count: int, rng: random.Random) -> list[Problem]:

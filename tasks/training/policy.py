@@ -3,7 +3,7 @@
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from transformers.utils import logging as transformers_logging
 from tasks.errors import PolicyError
 from tasks.params import PolicyParams
 from tasks.training.tokenizer import new_tokenizer
-from tasks.variants.prompts import Exemplar, PromptStyle, build_prompt
+from tasks.variants.prompts import Exemplar, PromptStyle, as_completion, build_prompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +121,24 @@ def encode_prompt(policy: Policy, prompt: str) -> list[int]:
         turns = [{"role": "user", "content": prompt}]
         return list(tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=True, return_dict=False))
     return list(tokenizer(prompt).input_ids)
+
+
+def can_write(policy: Policy, source: str) -> bool:
+    """Whether a completion is long enough for the source.
+
+    What a policy cannot write is neither worth teaching nor showing: it would begin to write it and be cut off.
+    """
+    completion = as_completion(source, style=policy.style)
+    return len(policy.tokenizer(completion, add_special_tokens=False).input_ids) < policy.completion_tokens
+
+
+def writable(policy: Policy, taught: Mapping[str, Sequence[Exemplar]]) -> dict[str, list[Exemplar]]:
+    """The exemplars by problem id that the policy can write itself; problems left with none are dropped."""
+    kept = {
+        problem_id: [exemplar for exemplar in exemplars if can_write(policy, exemplar.source)]
+        for problem_id, exemplars in taught.items()
+    }
+    return {problem_id: exemplars for problem_id, exemplars in kept.items() if exemplars}
 
 
 def fitting_prompt(policy: Policy, reference: str, exemplars: Sequence[Exemplar]) -> tuple[str, Sequence[Exemplar]]:

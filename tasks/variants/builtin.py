@@ -20,10 +20,10 @@ COMPILED = "graph"
 class BuiltinProvider:
     """Needs no network and runs no code: everything is done on the syntax tree.
 
-    Few candidates per problem are compiled, usually one, and nothing else is done to those.
+    At most one of a problem's early candidates is compiled, and nothing else is done to that one.
 
     Args:
-        params: depth and draws of the compositions, and the share of candidates that carry a fault.
+        params: depth and draws of the compositions, and how many candidates are compiled or carry a fault.
         rewrites: what may be applied; those of the group faults only to make the faulty ones.
     """
 
@@ -54,8 +54,9 @@ class BuiltinProvider:
         program = as_candidate_program(problem.source)
         yield candidate_of(problem, program, ())
         compiled = rng.sample(self.compiled, len(self.compiled))
-        # The others come last, so that only a problem with little else to do to it is compiled more than once.
-        for each in (*_by_turns((*self.rewrites, *compiled[:1]), rng=rng), *compiled[1:]):
+        early = 1 if rng.random() < self.params.compiled_share else 0
+        # The others come last, for a problem with little else to do to it.
+        for each in (*_by_turns((*self.rewrites, *compiled[:early]), rng=rng), *compiled[early:]):
             changed = each.apply(program, rng)
             if changed is not None:
                 yield candidate_of(problem, changed, (each.name,))

@@ -44,6 +44,13 @@ def parse_completion(completion: str, *, style: PromptStyle) -> str:
     return (blocks[-1] if blocks else completion).strip() + "\n"
 
 
+def as_completion(source: str, *, style: PromptStyle) -> str:
+    """The answer that parse_completion turns back into the source."""
+    if style == "compact":
+        return source.strip()
+    return f"### Code Implementation\n```python\n{source.strip()}\n```"
+
+
 def _compact(reference: str, exemplars: Sequence[Exemplar]) -> str:
     parts = [f"# reference\n{reference.strip()}\n"]
     parts += [f"# {exemplar.speedup:.2g}x\n{exemplar.source.strip()}\n" for exemplar in exemplars]
