@@ -8,7 +8,15 @@ import pytest
 import torch
 
 from tasks.errors import PolicyError
-from tasks.training.policy import encode_prompt, fitting_prompt, load_policy, new_policy, save_policy
+from tasks.training.policy import (
+    can_write,
+    encode_prompt,
+    fitting_prompt,
+    load_policy,
+    new_policy,
+    save_policy,
+    writable,
+)
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, policy_params
 
 
@@ -156,3 +164,12 @@ def test_a_policy_of_one_layer_attends():
 
 def _must_not_be_called(*_: object, **__: object) -> None:
     raise AssertionError("the hub was asked for a path")
+
+
+def test_what_is_longer_than_a_completion_is_not_kept_for_teaching():
+    made = policy(completion_tokens=120)
+    too_long = SCALED + "# more\n" * made.completion_tokens
+    assert can_write(made, SCALED)
+    assert not can_write(made, too_long)
+    short, long = exemplar(SCALED), exemplar(too_long)
+    assert writable(made, {"both": [short, long], "none": [long]}) == {"both": [short]}
