@@ -33,7 +33,8 @@ def workspace(tmp_path_factory):
 
 
 def repro(workspace: Path, stage: str, *flags: str) -> subprocess.Popen:
-    environment = os.environ | {"KILLED_TEST": str(workspace)}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # dvc starts stages as `python`
+    environment = os.environ | {"KILLED_TEST": str(workspace), "PATH": path}
     environment.pop("PREFECT_API_URL", None)
     return subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro", "--single-item", *flags, stage],
