@@ -81,13 +81,13 @@ def report(found: Mapping[tuple[int, str], Metrics], profile: str) -> str:
 
 
 def _header() -> str:
-    return "| policy | parses | runs | correct | distinct | geomean speedup |"
+    return "| policy | parses | runs | correct | distinct | geomean speedup, x |"
 
 
 def _row(name: str, rows: Sequence[Metrics]) -> str:
     shares = [_numbers([100 * row[key] for row in rows], digits=0) for key in ("parsed", "ran", "correct", "distinct")]
     speedups = [row["speedup"] for row in rows if "speedup" in row]
-    return f"| {name} | " + " | ".join(f"{text} %" for text in shares) + f" | {_numbers(speedups, geometric=True)}x |"
+    return f"| {name} | " + " | ".join(f"{text} %" for text in shares) + f" | {_numbers(speedups, geometric=True)} |"
 
 
 def _numbers(values: Sequence[float], *, digits: int = 2, geometric: bool = False) -> str:

@@ -1,0 +1,36 @@
+"""The page that bench_learning writes, from the metrics of a real run."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from flows.bench_learning import ABLATIONS, report
+
+METRICS = json.loads(Path("data/evaluate/metrics.json").read_text())
+
+
+@pytest.fixture
+def page() -> str:
+    return report({(seed, exemplars): METRICS for seed in (0, 1) for exemplars in ABLATIONS}, "bench")
+
+
+def test_every_policy_and_ablation_has_a_row_with_each_seeds_number(page):
+    share = f"{100 * METRICS['contrastive_rl']['train']['sampled']['correct']:.0f}"
+    sampled = page.split("## train, sampled")[1].split("##")[0]
+    for name in ("sft", "self_supervised", *ABLATIONS.values()):
+        assert f"| {name} |" in sampled
+    assert f"{share} ({share}, {share}) %" in sampled
+
+
+def test_a_policy_without_a_correct_sample_has_no_speedup():
+    metrics = copy.deepcopy(METRICS)
+    del metrics["sft"]["train"]["sampled"]["speedup"]
+    sampled = report({(0, "buckets"): metrics}, "bench").split("## train, sampled")[1].split("##")[0]
+    assert [line.startswith("| sft |") for line in sampled.splitlines() if line.endswith("| - |")] == [True]
+
+
+def test_gains_come_with_their_intervals(page):
+    gain = METRICS["contrastive_rl"]["train"]["sampled"]["gain"]
+    assert f"{gain['ratio']:.2f} ({gain['low']:.2f} to {gain['high']:.2f})" in page
