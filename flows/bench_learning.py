@@ -36,6 +36,8 @@ def run(seed: int, exemplars: str, profile: str) -> Metrics:
     if exemplars != "buckets" and not (folder / "dvc.lock").exists():
         shutil.copy(first, folder)
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+    # dvc starts stages as `python`: that must be ours, also where the virtual environment is not activated.
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
     subprocess.run([sys.executable, "-m", "dvc", "repro"], cwd=folder, env=environment, check=True)
     metrics = json.loads((folder / "data" / "evaluate" / "metrics.json").read_text())
     return dict(metrics)
