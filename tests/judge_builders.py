@@ -1,4 +1,9 @@
-"""Problems and candidates for the tests of the judge, read from tests/kernels without running any of them."""
+"""Problems and candidates for the tests of the judge, read from tests/kernels without running any of them.
+
+tests/kernels/honest must be paid, hostile must not, broken fail by accident; cuda/ has the same for a GPU. Each file
+declares PROBLEM (a file of problems/) and EXPECTED (a status, or a tuple of them), may declare TRACK, MAX_SPEEDUP and
+PRECISION, and a hostile one declares GROUP, the kind of hack that it is.
+"""
 
 import ast
 import re
@@ -19,9 +24,16 @@ class Kernel:
     """A candidate that declares the verdict it deserves."""
 
     name: str
+    """The path below tests/kernels without its suffix, such as "hostile/zeros"."""
     source: str
     problem: Problem
     declared: dict[str, Any]
+
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """The statuses that are right."""
+        declared = self.declared["EXPECTED"]
+        return (declared,) if isinstance(declared, str) else declared
 
     @property
     def candidate(self) -> Candidate:
@@ -35,17 +47,25 @@ def kernel(path: Path) -> Kernel:
     declared = {
         name: ast.literal_eval(value)
         for name, value in lines
-        if name in ("PROBLEM", "EXPECTED", "TRACK", "MAX_SPEEDUP")
+        if name in ("PROBLEM", "EXPECTED", "TRACK", "MAX_SPEEDUP", "PRECISION", "GROUP")
     }
-    return Kernel(name=path.stem, source=source, problem=problem(declared["PROBLEM"]), declared=declared)
+    folder = path.relative_to(KERNELS).parent
+    return Kernel(
+        name=str(folder / path.stem),
+        source=source,
+        problem=problem(declared["PROBLEM"], folder="cuda/problems" if "cuda" in folder.parts else "problems"),
+        declared=declared,
+    )
 
 
-def kernels() -> list[Kernel]:
-    return [kernel(path) for path in sorted(KERNELS.glob("*.py"))]
+def kernels(*, device: str = "cpu") -> list[Kernel]:
+    """All kernels for a kind of device, "cpu" or "cuda"."""
+    root = KERNELS / "cuda" if device == "cuda" else KERNELS
+    return [kernel(path) for kind in ("broken", "honest", "hostile") for path in sorted((root / kind).glob("*.py"))]
 
 
-def problem(name: str) -> Problem:
-    return problem_of((KERNELS / "problems" / f"{name}.py").read_text(), name=name)
+def problem(name: str, *, folder: str = "problems") -> Problem:
+    return problem_of((KERNELS / folder / f"{name}.py").read_text(), name=name)
 
 
 def problem_of(source: str, *, name: str = "inline") -> Problem:

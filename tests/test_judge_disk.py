@@ -59,7 +59,7 @@ def judged(name: str) -> Verdict:
         return judge.judge(kernel(KERNELS / f"{name}.py").problem, kernel(KERNELS / f"{name}.py").candidate, seed=0)
 
 
-@pytest.mark.parametrize("name", ["build_fails", "fails_at_import"])
+@pytest.mark.parametrize("name", ["broken/build_fails", "broken/fails_at_import"])
 def test_a_failure_while_the_scratch_folders_disk_is_full_is_the_machines(name: str, scratch_on: Disk) -> None:
     path = scratch_on(FULL_BYTES)
     with pytest.raises(MachineError, match=f"{path}.* free .*TMPDIR"):
@@ -72,23 +72,23 @@ def test_a_failure_while_the_compiler_caches_disk_is_full_is_the_machines(
     path = disk(FULL_BYTES)
     monkeypatch.setenv("XDG_CACHE_HOME", str(path))
     with pytest.raises(MachineError, match=f"{path}.* free .*XDG_CACHE_HOME"):
-        judged("build_fails")
+        judged("broken/build_fails")
 
 
 def test_a_wrong_output_stays_the_candidates_fault_on_a_full_disk(scratch_on: Disk) -> None:
     scratch_on(FULL_BYTES)
-    assert judged("wrong_dtype").status is Status.WRONG_OUTPUT
+    assert judged("hostile/wrong_dtype").status is Status.WRONG_OUTPUT
 
 
 def test_a_failed_build_stays_the_candidates_fault_where_there_is_space(scratch_on: Disk) -> None:
     scratch_on(ROOMY_BYTES)
-    assert judged("build_fails").status is Status.COMPILE_ERROR
+    assert judged("broken/build_fails").status is Status.COMPILE_ERROR
 
 
 def test_a_candidate_that_fills_the_disk_itself_has_crashed(scratch_on: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_server, "PROGRAM", "tests.zygote_without_walls")  # with walls it cannot
     path = scratch_on(ROOMY_BYTES)
-    verdict = judged("fills_disk")
+    verdict = judged("hostile/fills_disk")
     assert verdict.status is Status.CRASHED
     assert "No space left on device" in verdict.detail
     assert shutil.disk_usage(path).free > RESERVE_BYTES

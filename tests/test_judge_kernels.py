@@ -29,9 +29,9 @@ def test_every_kernel_gets_the_verdict_it_declares(name: str, verdicts: dict[str
     declared = KERNELS[name].declared
     verdict = verdicts[name].result()
     if verdict.status is Status.UNSTABLE:  # right in everything, on a machine too busy to time it
-        assert declared["EXPECTED"] == Status.CORRECT
+        assert Status.CORRECT in KERNELS[name].expected
         return
-    assert verdict.status == declared["EXPECTED"], f"{verdict.detail}\n{verdict.checks}"
+    assert verdict.status in KERNELS[name].expected, f"{verdict.detail}\n{verdict.checks}"
     if "TRACK" in declared:
         assert verdict.track == declared["TRACK"]
     if "MAX_SPEEDUP" in declared:

@@ -19,7 +19,7 @@ from tasks.judge.timing import PROTOCOL
 from tasks.judge.verdict import Status, Track, Verdict
 from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem, problem_of, running
 
-SAME = kernel(KERNELS / "honest_same.py")
+SAME = kernel(KERNELS / "honest/same.py")
 MODEL = "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {}\n\n\n"
 GENERATORS = "def get_inputs():\n    {}\n\n\ndef get_init_inputs():\n    return []\n"
 NORMAL = "return [torch.randn(32, 32)]"
@@ -43,7 +43,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 def test_a_verdict_says_all_about_itself(judge: Judge) -> None:
-    verdict = judged(judge, kernel(KERNELS / "honest_reads_weights.py"))
+    verdict = judged(judge, kernel(KERNELS / "honest/reads_weights.py"))
     assert verdict.status in (Status.CORRECT, Status.UNSTABLE)
     assert verdict.protocol == PROTOCOL
     assert verdict.device == judge.device != ""
@@ -57,7 +57,7 @@ def test_a_verdict_says_all_about_itself(judge: Judge) -> None:
 
 
 def test_a_verdict_survives_json(judge: Judge) -> None:
-    for name in ("honest_same", "nan_wildcard", "hostile_exception"):
+    for name in ("honest/same", "hostile/nan_wildcard", "hostile/hostile_exception"):
         verdict = judged(judge, kernel(KERNELS / f"{name}.py"))
         assert Verdict.from_json(json.loads(json.dumps(verdict.to_json(), allow_nan=False))) == verdict
 
@@ -87,7 +87,7 @@ def test_a_bad_problem_is_not_the_candidates_fault(judge: Judge, model: str, inp
 
 def test_weights_that_change_nothing_make_a_bad_problem(judge: Judge) -> None:
     source = problem("linear_relu").source.replace("torch.relu(self.linear(x))", "x + 0 * self.linear(x)")
-    verdict = judge.judge(problem_of(source), kernel(KERNELS / "honest_reads_weights.py").candidate, seed=0)
+    verdict = judge.judge(problem_of(source), kernel(KERNELS / "honest/reads_weights.py").candidate, seed=0)
     assert verdict.status is Status.BAD_PROBLEM
     assert "weights" in verdict.detail
 
@@ -118,7 +118,7 @@ def test_a_baseline_keeps_what_the_reference_constructs(baseline: str) -> None:
 
 
 def test_two_threads_judge_at_once(judge: Judge) -> None:
-    jobs = [SAME, kernel(KERNELS / "wrong_dtype.py"), kernel(KERNELS / "honest_list_of_outputs.py")] * 3
+    jobs = [SAME, kernel(KERNELS / "hostile/wrong_dtype.py"), kernel(KERNELS / "honest/list_of_outputs.py")] * 3
     with ThreadPoolExecutor(4) as pool:
         verdicts = list(pool.map(lambda job: judged(judge, job), jobs))
     assert [verdict.candidate_id for verdict in verdicts] == [job.candidate.candidate_id for job in jobs]
@@ -159,7 +159,7 @@ def test_a_killed_referee_leaves_no_process_behind(program: str) -> None:
         '    \'subprocess.Popen(["sleep", "614"], start_new_session=True)\\nModelNew = 1\\nwhile True: pass\')\n'
         "with Judge(PARAMS) as judge:\n"
         "    judge.judge(SAME.problem, hang, seed=0)\n"
-    ).replace("SAME", "kernel(KERNELS / 'honest_same.py')")
+    ).replace("SAME", "kernel(KERNELS / 'honest/same.py')")
     others = set(running(program))
     referee = subprocess.Popen([sys.executable, "-c", script])
     assert eventually(lambda: bool(running("sleep 614")))

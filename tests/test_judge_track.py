@@ -16,7 +16,7 @@ from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem
 
 PLAIN = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
 COMPILED = dataclasses.replace(
-    kernel(KERNELS / "honest_same.py"), source=baseline_candidate(problem("row_softmax"), "compile").source
+    kernel(KERNELS / "honest/same.py"), source=baseline_candidate(problem("row_softmax"), "compile").source
 )
 ATTEMPTS = 8
 
@@ -43,8 +43,8 @@ def track_of(judge: Judge, kernel: Kernel) -> Track | None:
 @pytest.mark.parametrize(
     ("candidate", "track"),
     [
-        pytest.param(kernel(KERNELS / "honest_same.py"), Track.FRAMEWORK, id="plain"),
-        pytest.param(kernel(KERNELS / "honest_c_kernel.py"), Track.KERNEL, id="C"),
+        pytest.param(kernel(KERNELS / "honest/same.py"), Track.FRAMEWORK, id="plain"),
+        pytest.param(kernel(KERNELS / "honest/c_kernel.py"), Track.KERNEL, id="C"),
         pytest.param(COMPILED, Track.GRAPH, id="compiled"),
     ],
 )
