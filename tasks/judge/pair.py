@@ -88,7 +88,7 @@ class Pair:
 
     def held_answer(self, *, slot: int) -> np.ndarray:
         """The candidate's held outputs as they are by now."""
-        return self.candidate.recopy(self._deadline, slot=slot)[1]
+        return self.candidate.recopy(self._deadline, slot=slot).outputs[0]
 
     def late_answer(self, num_bytes: int, *, slot: int) -> np.ndarray:
         """What stands in the place of the candidate's outputs a while after it answered."""
@@ -98,7 +98,7 @@ class Pair:
 
     def exchange_ms(self) -> float:
         """What it takes to ask for nothing and to copy the outputs of the held call."""
-        return self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=0))[2]
+        return self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=0)).taken_ms
 
     def compiled_frames(self) -> int:
         frames = self.candidate.worker.ask("loaded", self._deadline).get("compiled_frames")

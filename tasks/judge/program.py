@@ -1,5 +1,6 @@
 """A program in a worker process, the reference's or a candidate's alike, and where its tensors lie in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,32 +10,48 @@ from tasks.judge.processes import WorkerProcess
 from tasks.judge.wire import MAX_TENSORS, TensorSpec, WireError, aligned, offsets
 
 TEXT_BYTES = 1 << 20
+MIN_SLOTS = 2  # so that one call can be held while another is made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Where things lie in an arena. Two slots for inputs and two for outputs, so that one call can be held."""
+    """Where things lie in an arena: the weights, and slots for the inputs and the outputs of as many calls."""
 
     state_at: int
-    inputs_at: tuple[int, int]
-    outputs_at: tuple[int, int]
+    inputs_at: tuple[int, ...]
+    outputs_at: tuple[int, ...]
     capacity: int
     """Bytes of one output slot."""
 
     @classmethod
-    def fitting(cls, *, state_bytes: int, input_bytes: int, output_bytes: int) -> Self:
-        sizes = [aligned(size) for size in (state_bytes, input_bytes, input_bytes, output_bytes, output_bytes)]
-        starts = [TEXT_BYTES + sum(sizes[:index]) for index in range(5)]
+    def fitting(cls, *, state_bytes: int, input_bytes: int, output_bytes: int, num_slots: int = MIN_SLOTS) -> Self:
+        state_size, input_size, output_size = (aligned(size) for size in (state_bytes, input_bytes, output_bytes))
+        inputs_from = TEXT_BYTES + state_size
+        outputs_from = inputs_from + num_slots * input_size
         return cls(
-            state_at=starts[0],
-            inputs_at=(starts[1], starts[2]),
-            outputs_at=(starts[3], starts[4]),
-            capacity=sizes[4],
+            state_at=TEXT_BYTES,
+            inputs_at=tuple(inputs_from + slot * input_size for slot in range(num_slots)),
+            outputs_at=tuple(outputs_from + slot * output_size for slot in range(num_slots)),
+            capacity=output_size,
         )
 
     @property
+    def num_slots(self) -> int:
+        return len(self.inputs_at)
+
+    @property
     def num_bytes(self) -> int:
-        return self.outputs_at[1] + self.capacity
+        return self.outputs_at[-1] + self.capacity
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """What came back from one exchange: for every call the form of its outputs and a copy of their bytes."""
+
+    specs: list[list[TensorSpec]]
+    outputs: list[np.ndarray]
+    taken_ms: float
+    """For all calls together, the exchange included."""
 
 
 class Program:
@@ -81,24 +98,42 @@ class Program:
         """
         self.worker.arena.write(self.layout.inputs_at[slot], block)
         operation = "call_in_float64" if in_float64 else "call"
-        return self._run(operation, deadline, slot, fresh=fresh, hold=hold)
+        answers = self._run(operation, deadline, [slot], fresh=fresh, hold=hold)
+        return answers.specs[0], answers.outputs[0], answers.taken_ms
 
-    def recopy(self, deadline: float, *, slot: int) -> tuple[list[TensorSpec], np.ndarray, float]:
-        """The outputs of the held call in a slot once more."""
-        return self._run("recopy", deadline, slot)
+    def calls(self, blocks: Sequence[np.ndarray], deadline: float) -> Answers:
+        """Run the model once on each of several new inputs, one after the other, in a single exchange.
 
-    def _run(
-        self, operation: str, deadline: float, slot: int, **flags: bool
-    ) -> tuple[list[TensorSpec], np.ndarray, float]:
-        at, to = self.layout.inputs_at[slot], self.layout.outputs_at[slot]
+        For calls so short that an exchange for each would outweigh them. At most layout.num_slots.
+        """
+        for slot, block in enumerate(blocks):
+            self.worker.arena.write(self.layout.inputs_at[slot], block)
+        return self._run("call", deadline, range(len(blocks)), fresh=False, hold=False)
+
+    def recopy(self, deadline: float, *, slot: int, times: int = 1) -> Answers:
+        """The outputs of the held call in a slot once more: to that slot, or to the first slots where several times."""
+        slots = [slot] if times == 1 else range(times)
+        return self._run("recopy", deadline, slots, held=self.layout.inputs_at[slot])
+
+    def _run(self, operation: str, deadline: float, slots: Sequence[int], **fields: int) -> Answers:
+        places = [(self.layout.inputs_at[slot], self.layout.outputs_at[slot]) for slot in slots]
         answer, taken_ms = self.worker.time_ask(
-            operation, deadline, at=at, to=to, capacity=self.layout.capacity, **flags
+            operation, deadline, places=places, capacity=self.layout.capacity, **fields
         )
         rows = answer.get("outputs")
-        if not isinstance(rows, list) or len(rows) > MAX_TENSORS:
+        if not isinstance(rows, list) or len(rows) != len(places):
             raise WireError("the process sent something that is not an answer")
-        specs = [TensorSpec.from_json(row) for row in rows]
+        specs = [self._specs(row) for row in rows]
+        outputs = [
+            self.worker.arena.read(to, offsets(forms)[1]) for (_, to), forms in zip(places, specs, strict=True)
+        ]
+        return Answers(specs=specs, outputs=outputs, taken_ms=taken_ms)
+
+    def _specs(self, row: object) -> list[TensorSpec]:
+        if not isinstance(row, list) or len(row) > MAX_TENSORS:
+            raise WireError("the process sent something that is not an answer")
+        specs = [TensorSpec.from_json(form) for form in row]
         num_bytes = offsets(specs)[1]
         if num_bytes > self.layout.capacity:
             raise WireError(f"the process claims outputs of {num_bytes} bytes")
-        return specs, self.worker.arena.read(to, num_bytes), taken_ms
+        return specs

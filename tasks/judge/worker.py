@@ -137,25 +137,29 @@ class Worker:
         return {}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Call the model and lay its outputs into the arena: the part that is timed."""
-        arguments = self._arguments(message["at"], fresh=message["fresh"])
-        outputs = _plain(self._model(*arguments))
-        if message["hold"]:
-            self._held[message["at"]] = outputs
-        return {"outputs": self._copy_out(outputs, message["to"], message["capacity"])}
+        """Call the model once for every place of inputs and lay its outputs into the arena: the part that is timed."""
+        forms = []
+        for at, to in message["places"]:
+            outputs = _plain(self._model(*self._arguments(at, fresh=message["fresh"])))
+            if message["hold"]:
+                self._held[at] = outputs
+            forms.append(self._copy_out(outputs, to, message["capacity"]))
+        return {"outputs": forms}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Lay the outputs of an earlier, held call into the arena again."""
-        return {"outputs": self._copy_out(self._held[message["at"]], message["to"], message["capacity"])}
+        """Lay the outputs of an earlier, held call into the arena again, once for every place."""
+        held = self._held[message["held"]]
+        return {"outputs": [self._copy_out(held, to, message["capacity"]) for _, to in message["places"]]}
 
     def do_call_in_float64(self, message: dict[str, Any]) -> dict[str, Any]:
         """The truth about rounding: the same model and inputs in double precision."""
         model = copy.deepcopy(self._model).double()
+        ((at, to),) = message["places"]
         arguments = [
             item.double() if isinstance(item, torch.Tensor) and item.is_floating_point() else item
-            for item in self._arguments(message["at"], fresh=True)
+            for item in self._arguments(at, fresh=True)
         ]
-        return {"outputs": self._copy_out(_plain(model(*arguments)), message["to"], message["capacity"])}
+        return {"outputs": [self._copy_out(_plain(model(*arguments)), to, message["capacity"])]}
 
     def do_loaded(self, _: dict[str, Any]) -> dict[str, Any]:
         """Whether the compiler of graphs was at work here: a hint about the track, never about the verdict."""
