@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import MachineError
+from tasks.judge.cuda import Device
 
 
 def device_model() -> str:
@@ -21,13 +22,14 @@ def device_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def describe(facts: Mapping[str, Any], walls: list[str]) -> dict[str, str]:
+def describe(facts: Mapping[str, Any], walls: list[str], device: Device | None) -> dict[str, str]:
     """Versions and walls, as strings that history can compare.
 
     Args:
         facts: what the fork server said about itself.
     """
-    return {
+    driver = {"driver": device.driver_version} if device else {}
+    return driver | {
         "torch": str(facts["torch"]),
         "python": str(facts["python"]),
         "kernel": platform.release(),

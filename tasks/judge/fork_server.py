@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import MachineError, WorkerError
+from tasks.judge.cuda import Device, DeviceArena
+from tasks.judge.lease import Lease
 from tasks.judge.processes import END_S, START_S, WorkerProcess
 from tasks.judge.sandbox import Limits
 from tasks.judge.scratch import CACHE_REMEDY, RESERVE_BYTES, SCRATCH_REMEDY, compiler_cache, require_space
@@ -39,8 +41,16 @@ OWN_VARIABLES = {
 class ForkServer:
     """A fork server (tasks/judge/zygote.py) and the right to have it start workers. Spawning is thread safe."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, device: Device | None = None, lease: Lease | None = None) -> None:
+        """Start it.
+
+        Args:
+            device: where programs run; None for the processor, and then they see no other.
+            lease: who may use that device.
+        """
         self._scratch = scratch
+        self._device = device
+        self._lease = lease
         self._compiler_cache = compiler_cache(scratch)
         self._lock = threading.Lock()
         self._num_spawned = 0
@@ -51,7 +61,7 @@ class ForkServer:
         with theirs, self._log_path.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
-                env=_scrubbed(os.environ),
+                env=_scrubbed(os.environ, device),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -104,16 +114,17 @@ class ForkServer:
             scratch=str(scratch),
             user_home=os.path.expanduser("~"),
             compiler_cache=str(self._compiler_cache),
+            has_device=self._device is not None,
         )
-        arena = Arena(arena_bytes)
+        arena = DeviceArena(self._device, arena_bytes) if self._device else Arena(arena_bytes)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log_read, log_write = os.pipe()
         life_read, life_write = os.pipe()
-        worker = WorkerProcess(ours, log_read, life_read, arena, scratch)
+        worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease)
         request = {"op": "spawn", "limits": limits.to_json(), "arena_bytes": arena.num_bytes}
         try:
             with self._lock:
-                self._send(request, [theirs.fileno(), arena.fd, log_write, life_write])
+                self._send(request, [theirs.fileno(), log_write, life_write, *arena.fds])
         finally:
             theirs.close()
             os.close(log_write)
@@ -149,7 +160,8 @@ class ForkServer:
             self._process.wait()
 
 
-def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+def _scrubbed(environment: Mapping[str, str], device: Device | None) -> dict[str, str]:
     project = str(Path(__file__).resolve().parents[2])
     passed_on = {name: environment[name] for name in PASSED_ON if name in environment}
-    return passed_on | OWN_VARIABLES | {"HOME": tempfile.gettempdir(), "PYTHONPATH": project}
+    visible = {"CUDA_VISIBLE_DEVICES": device.uuid if device else ""}
+    return passed_on | OWN_VARIABLES | visible | {"HOME": tempfile.gettempdir(), "PYTHONPATH": project}

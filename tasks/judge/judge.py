@@ -14,7 +14,9 @@ from typing import Self
 
 from tasks.errors import MachineError, WorkerError
 from tasks.judge import environment
+from tasks.judge.cuda import Device
 from tasks.judge.fork_server import ForkServer
+from tasks.judge.lease import Lease
 from tasks.judge.processes import WorkerProcess
 from tasks.judge.referee import Evidence, Examination, RefusedError
 from tasks.judge.sandbox import FIRST_UID, NUM_UIDS
@@ -57,13 +59,16 @@ class Judge:
         self._server: ForkServer | None = None
         self._server_lock = threading.Lock()
         self._scratch: ScratchFolder | None = None
+        self._device: Device | None = None
+        self._lease: Lease | None = None
         self.device = ""
         self.environment: Mapping[str, str] = {}
 
     def __enter__(self) -> Self:
-        if self._params.device != "cpu":
-            raise MachineError(f"the judge cannot run on {self._params.device} yet; set judge.device to cpu")
         environment.require_linux()
+        if self._params.device != "cpu":
+            self._device = Device(int(self._params.device.removeprefix("cuda:")))
+            self._lease = Lease(self._device)
         self._scratch = ScratchFolder.make()
         try:
             self._start()
@@ -78,6 +83,8 @@ class Judge:
         self._studies.drop_all()
         if self._server is not None:
             self._server.close()
+        if self._lease is not None:
+            self._lease.close()
         if self._scratch is not None:
             self._scratch.remove()
 
@@ -204,7 +211,7 @@ class Judge:
                     self._studies.drop_all()
                     self._server.close()
                 assert self._scratch is not None
-                self._server = ForkServer(self._scratch.path)
+                self._server = ForkServer(self._scratch.path, self._device, self._lease)
             return self._server
 
     def _start(self) -> None:
@@ -214,14 +221,19 @@ class Judge:
         for index in reversed(range(self._params.workers)):
             uid = FIRST_UID + index % NUM_UIDS if "uid" in walls else None
             self._slots.put(_Slot(core=cores[index % len(cores)], uid=uid))
-        self.device = environment.device_model()
-        self.environment = environment.describe(server.facts, walls)
+        self.device = self._device.name if self._device else environment.device_model()
+        self.environment = environment.describe(server.facts, walls, self._device)
 
     def _walls(self, server: ForkServer, core: int) -> list[str]:
         """The walls that can be put up here. Another user is one only if that user can read the installation."""
+        last: object = "it cannot read the Python installation"
         for uid in (FIRST_UID, None) if os.geteuid() == 0 else (None,):
-            probe = server.spawn(arena_bytes=1 << 20, core=core, uid=uid, memory_bytes=1 << 30, cpu_s=60)
+            try:
+                probe = server.spawn(arena_bytes=1 << 20, core=core, uid=uid, memory_bytes=1 << 30, cpu_s=60)
+            except WorkerError as error:  # another user may not use the device
+                last = error
+                continue
             probe.end()
             if probe.reads_installation:
                 return [*server.facts["walls"], *probe.walls]
-        raise MachineError("a worker behind the judge's walls cannot read the Python installation")
+        raise MachineError(f"no worker starts behind the judge's walls: {last}")

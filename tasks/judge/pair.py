@@ -84,7 +84,7 @@ class Pair:
     def has_inputs(self, block: np.ndarray, *, slot: int) -> bool:
         """Whether the candidate's inputs still are what it was given."""
         at = self.candidate.layout.inputs_at[slot]
-        return np.array_equal(self.candidate.worker.arena.bytes[at : at + block.size], block)
+        return np.array_equal(self.candidate.worker.arena.read(at, block.size), block)
 
     def held_answer(self, *, slot: int) -> np.ndarray:
         """The candidate's held outputs as they are by now."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import WorkerError
+from tasks.judge.cuda import DeviceArena
+from tasks.judge.lease import ALONE, Lease
 from tasks.judge.wire import Arena, Channel, DeadlineError, WireError
 
 START_S = 120.0
@@ -30,8 +32,18 @@ class Failure(Exception):
 class WorkerProcess:
     """One worker, its arena and what it printed."""
 
-    def __init__(self, connection: socket.socket, log_fd: int, life_fd: int, arena: Arena, scratch: Path) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        log_fd: int,
+        life_fd: int,
+        arena: Arena | DeviceArena,
+        scratch: Path,
+        lease: Lease | None,
+    ) -> None:
         self.arena = arena
+        self._lease = lease
+        self._waited_s = 0.0
         self.walls: list[str] = []
         self.reads_installation = False
         self.pid = 0
@@ -70,18 +82,21 @@ class WorkerProcess:
         """The worker's answer, and the ms between our sending and the kernel's taking of the answer.
 
         Between answers the worker is stopped: it can neither work ahead, nor go on working unseen, nor disturb the
-        worker whose turn it is.
+        worker whose turn it is. Waiting for the device moves the deadline.
 
         Raises:
             Failure: if the program failed while obeying.
             DeadlineError: if there is no answer by the deadline, on time.monotonic.
             WireError: if the process ended or answers nonsense.
         """
-        self._last_id += 1
-        self.thaw()
-        sent_at = self._channel.send({"op": operation, "id": self._last_id, **fields})
-        answer, answered_at = self._channel.receive(deadline)
-        self._freeze()
+        if self._lease is None:
+            answer, taken_ms = self._exchange(operation, deadline, fields)
+        else:
+            with self._lease.turn(operation) as waited_s:
+                self._waited_s += waited_s
+                answer, taken_ms = self._exchange(operation, deadline + self._waited_s, fields)
+                if operation in ALONE:
+                    self._lease.await_quiet()
         if answer.get("id") != self._last_id:
             raise WireError("the process sent an answer that was not asked for")
         failure = answer.get("error")
@@ -89,6 +104,14 @@ class WorkerProcess:
             if not isinstance(failure, dict):
                 raise WireError("the process sent something that is not an answer")
             raise Failure(str(failure.get("kind", "raised")), str(failure.get("text", "")))
+        return answer, taken_ms
+
+    def _exchange(self, operation: str, deadline: float, fields: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        self._last_id += 1
+        self.thaw()
+        sent_at = self._channel.send({"op": operation, "id": self._last_id, **fields})
+        answer, answered_at = self._channel.receive(deadline)
+        self._freeze()
         return answer, (answered_at - sent_at) / 1e6
 
     @property

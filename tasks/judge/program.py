@@ -62,9 +62,9 @@ class Program:
         self.layout = layout
 
     def load(self, source: str, *, filename: str, class_name: str, deadline: float) -> None:
-        text = np.frombuffer(source.encode(), dtype=np.uint8)
-        self.worker.arena.write(0, text)
-        self.worker.ask("load", deadline, num_bytes=text.size, filename=filename, class_name=class_name)
+        text = source.encode()
+        self.worker.arena.write_text(text)
+        self.worker.ask("load", deadline, num_bytes=len(text), filename=filename, class_name=class_name)
 
     def build(self, seed: int, init_inputs: Any, deadline: float) -> list[tuple[str, TensorSpec, str]]:
         """Make the model; what comes back is the form of its state: name, spec and "parameter" or "buffer"."""

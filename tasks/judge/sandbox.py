@@ -43,6 +43,8 @@ class Limits:
     """Hidden, as other folders with things of the user's are."""
     compiler_cache: str
     """A folder of compiled headers that trusted code filled; candidates read it, if it exists."""
+    has_device: bool
+    """Whether it runs on an accelerator, whose device files it then sees."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -118,7 +120,8 @@ def _own_files(limits: Limits) -> bool:
         system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
         system.set_mount("/", add=system.MS_RDONLY | system.MS_NOSUID | system.MS_NODEV, recursive=True)
         kept = [(path, os.open(path, os.O_PATH)) for path in _kept(limits)]
-        devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in DEVICES]
+        names = [*DEVICES, *(accelerator_files() if limits.has_device else ())]
+        devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in names]
         covers = _covers(limits)
         for path in covers:
             Path(path).mkdir(parents=True, exist_ok=True)  # the scratch folder may lie within a cover
@@ -181,6 +184,11 @@ def _own_devices(devices: list[tuple[str, int]]) -> None:
     _mount_empty("/dev/shm", COVER_BYTES)
 
 
+def accelerator_files() -> list[str]:
+    """The names below /dev through which programs reach an NVIDIA device."""
+    return [os.path.basename(path) for path in sorted(glob.glob("/dev/nvidia*")) if not os.path.isdir(path)]
+
+
 def _own_environment(scratch: Path, limits: Limits) -> None:
     """The variables that decide where programs write. The rest was scrubbed when the zygote started."""
     for name in ("TMPDIR", "TEMP", "TMP"):
@@ -204,6 +212,8 @@ def _set_limits(limits: Limits) -> None:
         resource.RLIMIT_CPU: limits.cpu_s,
         resource.RLIMIT_CORE: 0,
     }
+    if limits.has_device:
+        del ceilings[resource.RLIMIT_AS]  # drivers reserve addresses without end
     for name, ceiling in ceilings.items():
         hard = resource.getrlimit(name)[1]
         ceiling = ceiling if hard == resource.RLIM_INFINITY else min(ceiling, hard)

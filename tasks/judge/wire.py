@@ -125,6 +125,15 @@ class Arena:
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self.bytes = np.frombuffer(mmap.mmap(self.fd, self.num_bytes), dtype=np.uint8)
 
+    @property
+    def fds(self) -> list[int]:
+        """What a worker needs to reach it."""
+        return [self.fd]
+
+    def write_text(self, text: bytes) -> None:
+        """Lay a program's text at the start."""
+        self.write(0, np.frombuffer(text, dtype=np.uint8))
+
     def write(self, at: int, block: np.ndarray) -> None:
         self.bytes[at : at + block.size] = block
 

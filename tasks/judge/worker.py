@@ -37,9 +37,16 @@ class OutputRefusedError(Exception):
 class Worker:
     """One program and its model, driven over a socket."""
 
-    def __init__(self, connection: socket.socket, arena: mmap.mmap) -> None:
+    def __init__(self, connection: socket.socket, text: mmap.mmap, memory: torch.Tensor) -> None:
+        """Take up the arena.
+
+        Args:
+            text: its start, where the program's source is laid.
+            memory: all of it as bytes, on the device to judge on.
+        """
         self._connection = connection
-        self._arena = arena
+        self._text = text
+        self._memory = memory
         self._module = types.ModuleType("program")
         self._class_name = ""
         self._init_inputs: list[Any] = []
@@ -63,7 +70,7 @@ class Worker:
 
     def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
         """Run the program's text, which lies at the start of the arena."""
-        source = self._arena[: message["num_bytes"]].decode()
+        source = self._text[: message["num_bytes"]].decode()
         path = os.path.abspath(message["filename"])
         with open(path, "w") as file:  # inspect, torch.compile and Triton want to read it
             file.write(source)
@@ -86,7 +93,8 @@ class Worker:
         if seed not in self._models:
             _seed_all(seed)
             init_inputs = values.decode(message["init_inputs"])
-            self._models[seed] = getattr(self._module, self._class_name)(*init_inputs)
+            model = getattr(self._module, self._class_name)(*init_inputs)
+            self._models[seed] = model.to(self._memory.device) if self._memory.is_cuda else model
         self._model = self._models[seed]
         return {"state": [[name, *_form(tensor), kind] for name, tensor, kind in self._state()]}
 
@@ -180,12 +188,11 @@ class Worker:
         dtype = getattr(torch, spec.dtype)
         if not spec.num_items:
             return torch.empty(spec.shape, dtype=dtype)
-        flat = torch.frombuffer(self._arena, dtype=dtype, count=spec.num_items, offset=at)
-        return flat.as_strided(spec.shape, spec.stride)
+        return self._memory[at : at + spec.num_bytes].view(dtype).as_strided(spec.shape, spec.stride)
 
     def _copy_in(self, tensor: torch.Tensor, at: int) -> None:
         if tensor.numel():
-            torch.frombuffer(self._arena, dtype=tensor.dtype, count=tensor.numel(), offset=at).copy_(tensor.reshape(-1))
+            self._memory[at : at + tensor.nbytes].view(tensor.dtype).copy_(tensor.reshape(-1))
 
     def _copy_out(self, outputs: list[torch.Tensor], at: int, capacity: int) -> list[list[Any]]:
         end = at + capacity
@@ -197,10 +204,11 @@ class Worker:
             if output.numel():
                 key = (at, output.dtype, output.shape)
                 if key not in self._views:
-                    flat = torch.frombuffer(self._arena, dtype=output.dtype, count=output.numel(), offset=at)
-                    self._views[key] = flat.view(output.shape)
+                    self._views[key] = self._memory[at : at + output.nbytes].view(output.dtype).view(output.shape)
                 self._views[key].copy_(output)
             at += -(-output.nbytes // 64) * 64
+        if self._memory.is_cuda:
+            torch.cuda.synchronize()  # a call has ended when its outputs exist, on whatever streams they are made
         return forms
 
     def _state(self) -> list[tuple[str, torch.Tensor, str]]:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from tasks.judge import sandbox
+from tasks.judge import cuda, sandbox
 from tasks.judge.wire import FRAME_BYTES
 from tasks.judge.worker import Worker
 
@@ -93,7 +93,7 @@ def _use_own_compiler_files(scratch: str) -> None:
         codecache._HEADER_LOCK_DIR = f"{scratch}/headers/locks"
 
 
-def _supervise(request: dict[str, Any], connection_fd: int, arena_fd: int, log_fd: int, life_fd: int) -> NoReturn:
+def _supervise(request: dict[str, Any], connection_fd: int, log_fd: int, life_fd: int, *arena_fds: int) -> NoReturn:
     """Start a worker, tell its process id, wait for its end and end whatever it leaves behind.
 
     The life pipe closes with this process, which is how the referee knows that nothing is left.
@@ -110,8 +110,8 @@ def _supervise(request: dict[str, Any], connection_fd: int, arena_fd: int, log_f
     worker = os.fork()
     if worker == 0:
         os.close(life_fd)
-        _work(request, limits, walls, connection_fd, arena_fd, log_fd)
-    for fd in (connection_fd, arena_fd, log_fd):
+        _work(request, limits, walls, connection_fd, log_fd, *arena_fds)
+    for fd in (connection_fd, log_fd, *arena_fds):
         os.close(fd)
     signal.signal(signal.SIGTERM, lambda *_: _end(worker))
     os.write(life_fd, f"{os.getpid()} {worker}".encode())
@@ -122,25 +122,35 @@ def _supervise(request: dict[str, Any], connection_fd: int, arena_fd: int, log_f
 
 
 def _work(
-    request: dict[str, Any], limits: sandbox.Limits, walls: list[str], connection_fd: int, arena_fd: int, log_fd: int
+    request: dict[str, Any], limits: sandbox.Limits, walls: list[str], connection_fd: int, log_fd: int, *arena_fds: int
 ) -> NoReturn:
     sandbox.die_with_parent(signal.SIGKILL)
     os.setsid()
-    arena = mmap.mmap(arena_fd, request["arena_bytes"])
-    os.close(arena_fd)
+    text = mmap.mmap(arena_fds[0], 0)
+    memory_fd = os.dup(arena_fds[-1])
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(log_fd, 1)
     os.dup2(log_fd, 2)
     os.dup2(connection_fd, 3)
-    os.closerange(4, 4_096)
+    os.dup2(memory_fd, 4)
+    os.closerange(5, 4_096)
     connection = socket.socket(fileno=3)
     walls += sandbox.confine(limits)
     sandbox.die_with_parent(signal.SIGKILL)  # becoming another user has undone it
     _use_own_compiler_files(limits.scratch)
+    memory = _memory(4, request["arena_bytes"], text if len(arena_fds) == 1 else None)
     connection.send(json.dumps({"walls": walls, "reads_installation": sandbox.can_read_installation()}).encode())
-    Worker(connection, arena).serve()
+    Worker(connection, text, memory).serve()
     os._exit(0)
+
+
+def _memory(fd: int, num_bytes: int, on_host: mmap.mmap | None) -> torch.Tensor:
+    """The arena as bytes on the device to judge on."""
+    if on_host is None:
+        return cuda.attached_memory(fd, num_bytes)
+    os.close(fd)
+    return torch.frombuffer(on_host, dtype=torch.uint8)
 
 
 def _end(pid: int) -> None:

@@ -1,0 +1,210 @@
+"""Device memory that two processes share, and the driver calls that the referee needs for it.
+
+The referee makes the memory and hands a file descriptor of it to a worker, as it does with memory of the host: so
+outputs lie where the worker can no longer withhold them, and no tensor crosses as an object. Only the driver's library
+is used, so that the referee stays free of any framework. Descriptors and not the older IPC handles, because those do
+not work between processes that cannot see each other.
+"""
+
+import ctypes
+import functools
+import os
+import uuid
+from typing import Any
+
+import numpy as np
+
+from tasks.errors import MachineError
+from tasks.judge.wire import Arena
+
+TEXT_BYTES = 1 << 20
+FLUSH_BYTES = 256 << 20  # five times the largest second-level cache of present devices
+_PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
+
+
+class _Location(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("id", ctypes.c_int)]
+
+
+class _Access(ctypes.Structure):
+    _fields_ = [("location", _Location), ("flags", ctypes.c_int)]
+
+
+class _Properties(ctypes.Structure):
+    """CUmemAllocationProp of cuda.h."""
+
+    _fields_ = [
+        ("type", ctypes.c_int),
+        ("handle_types", ctypes.c_int),
+        ("location", _Location),
+        ("windows_data", ctypes.c_void_p),
+        ("compression", ctypes.c_ubyte),
+        ("remote_access", ctypes.c_ubyte),
+        ("usage", ctypes.c_ushort),
+        ("reserved", ctypes.c_ubyte * 4),
+    ]
+
+
+class Device:
+    """One CUDA device as this process sees it. Any thread may use it.
+
+    Raises:
+        MachineError: if there is no such device, or no driver.
+    """
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        try:
+            self._driver = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise MachineError(f"there is no cuda:{index} here: {error}; set judge.device to cpu") from error
+        self._handle, self._context = ctypes.c_int(), ctypes.c_void_p()
+        try:
+            self._call("cuInit", 0)
+            self._call("cuDeviceGet", ctypes.byref(self._handle), index)
+            self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._handle)
+        except MachineError as error:
+            raise MachineError(f"cuda:{index} cannot be used: {error}; set judge.device to cpu") from error
+        granularity = ctypes.c_size_t()
+        self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties), 0)
+        self._granularity = granularity.value
+
+    @property
+    def name(self) -> str:
+        """The model, such as "NVIDIA H100 80GB HBM3"."""
+        text = ctypes.create_string_buffer(128)
+        self._call("cuDeviceGetName", text, len(text), self._handle)
+        return text.value.decode()
+
+    @property
+    def uuid(self) -> str:
+        """Names the device wherever it is listed, such as "GPU-12345678-...": what other processes may see of it."""
+        raw = (ctypes.c_ubyte * 16)()
+        self._call("cuDeviceGetUuid_v2", raw, self._handle)
+        return f"GPU-{uuid.UUID(bytes=bytes(raw))}"
+
+    @property
+    def driver_version(self) -> str:
+        """The newest CUDA version that the driver knows, such as "13.0"."""
+        version = ctypes.c_int()
+        self._call("cuDriverGetVersion", ctypes.byref(version))
+        return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+    def allocate(self, num_bytes: int) -> tuple[int, int, int]:
+        """Memory that can be shared: its address here, its size, and a descriptor of it for another process.
+
+        Raises:
+            MachineError: if the device has too little memory left.
+        """
+        size = -(-num_bytes // self._granularity) * self._granularity
+        handle, fd = ctypes.c_ulonglong(), ctypes.c_int(-1)
+        self._call("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(self._properties), _U64(0))
+        self._call("cuMemExportToShareableHandle", ctypes.byref(fd), handle, _POSIX_FD, _U64(0))
+        return self._map(handle, size), size, fd.value
+
+    def attach(self, fd: int, num_bytes: int) -> int:
+        """The address here of memory that another process made; takes the descriptor's place."""
+        handle = ctypes.c_ulonglong()
+        self._call("cuMemImportFromShareableHandle", ctypes.byref(handle), ctypes.c_void_p(fd), _POSIX_FD)
+        size = -(-num_bytes // self._granularity) * self._granularity
+        address = self._map(handle, size)
+        os.close(fd)
+        return address
+
+    def free(self, address: int, size: int, fd: int) -> None:
+        os.close(fd)
+        self._call("cuMemUnmap", _U64(address), ctypes.c_size_t(size))
+        self._call("cuMemAddressFree", _U64(address), ctypes.c_size_t(size))
+
+    def copy_to(self, address: int, block: np.ndarray) -> None:
+        if block.size:
+            block = np.ascontiguousarray(block)
+            self._call(
+                "cuMemcpyHtoD_v2", _U64(address), ctypes.c_void_p(block.ctypes.data), ctypes.c_size_t(block.size)
+            )
+
+    def copy_from(self, address: int, num_bytes: int) -> np.ndarray:
+        block = np.empty(num_bytes, dtype=np.uint8)
+        if num_bytes:
+            self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(block.ctypes.data), _U64(address), ctypes.c_size_t(num_bytes))
+        return block
+
+    def fill(self, address: int, num_bytes: int, value: int) -> None:
+        """Overwrite memory, and wait until that is done."""
+        self._call("cuMemsetD8_v2", _U64(address), ctypes.c_ubyte(value), ctypes.c_size_t(num_bytes))
+        self._call("cuCtxSynchronize")
+
+    @functools.cached_property
+    def _properties(self) -> _Properties:
+        return _Properties(
+            type=_PINNED, handle_types=_POSIX_FD, location=_Location(type=_ON_DEVICE, id=self._handle.value)
+        )
+
+    def _map(self, handle: ctypes.c_ulonglong, size: int) -> int:
+        address = ctypes.c_ulonglong()
+        self._call(
+            "cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), ctypes.c_size_t(0), _U64(0), _U64(0)
+        )
+        self._call("cuMemMap", address, ctypes.c_size_t(size), ctypes.c_size_t(0), handle, _U64(0))
+        access = _Access(location=self._properties.location, flags=_READ_WRITE)
+        self._call("cuMemSetAccess", address, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
+        self._call("cuMemRelease", handle)  # the mapping keeps the memory alive
+        return address.value
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if self._context:
+            self._driver.cuCtxSetCurrent(self._context)  # contexts are current per thread
+        code = getattr(self._driver, name)(*arguments)
+        if code:
+            words = ctypes.c_char_p()
+            self._driver.cuGetErrorString(code, ctypes.byref(words))
+            raise MachineError(f"{name} failed: {(words.value or b'unknown error').decode()} ({code})")
+
+
+_U64 = ctypes.c_ulonglong
+
+
+class DeviceArena:
+    """An arena on a device. The program's text, which no device reads, goes through a small one on the host."""
+
+    def __init__(self, device: Device, num_bytes: int) -> None:
+        self._device = device
+        self._host = Arena(TEXT_BYTES)
+        self._address, self.num_bytes, self._memory_fd = device.allocate(num_bytes)
+
+    @property
+    def fds(self) -> list[int]:
+        """What a worker needs to reach it: the host's part and the device's."""
+        return [self._host.fd, self._memory_fd]
+
+    def write_text(self, text: bytes) -> None:
+        self._host.write_text(text)
+
+    def write(self, at: int, block: np.ndarray) -> None:
+        self._device.copy_to(self._address + at, block)
+
+    def read(self, at: int, num_bytes: int) -> np.ndarray:
+        """A copy, so that the worker can no longer change what is compared."""
+        return self._device.copy_from(self._address + at, num_bytes)
+
+    def close(self) -> None:
+        self._host.close()
+        self._device.free(self._address, self.num_bytes, self._memory_fd)
+
+
+def attached_memory(fd: int, num_bytes: int) -> Any:
+    """The memory of a DeviceArena as a flat byte tensor; for workers, whose only device is number 0."""
+    import torch
+
+    torch.cuda.init()
+    view = _Bytes(Device(0).attach(fd, num_bytes), num_bytes)
+    return torch.as_tensor(view, device="cuda:0")
+
+
+class _Bytes:
+    """Device memory in the form that frameworks agree on."""
+
+    def __init__(self, address: int, num_bytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (num_bytes,), "typestr": "|u1", "data": (address, False), "strides": None, "version": 3,
+        }  # fmt: skip
