@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test lint bench-learning clean
+.PHONY: help setup repro smoke test lint bench-learning bench-judge fuzz soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -30,6 +30,15 @@ test: lint  ## lint, types and the tests
 
 bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
 	@python -m flows.bench_learning
+
+bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
+	@python -m flows.bench_judge $(BENCH_JUDGE)
+
+fuzz: setup  ## 10,000 random candidates through the judge; resumes, results in work/fuzz
+	@python -m flows.fuzz_judge $(FUZZ)
+
+soak: setup  ## 2,000 judgements in a row, looking for what they leave behind; results in work/soak.json
+	@python -m flows.soak_judge $(SOAK)
 
 clean:  ## remove working folders; data/, the history and .venv stay
 	@rm -rf work

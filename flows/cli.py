@@ -1,17 +1,19 @@
 """The command line. Imports at the top stay light, so that --help answers at once."""
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from flows.hacks import add_hacks_command
+from flows.judge_command import add_judge_command
+from flows.project import project_folder
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
 
-USAGE, CANNOT = 2, 3
+CANNOT = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,11 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     problems = commands.add_parser("problems", help="list the problems, their families and the split")
     problems.set_defaults(run=_problems)
 
-    judge = commands.add_parser("judge", help="judge one candidate file against a reference file")
-    judge.add_argument("reference", type=Path, help="file with Model, get_inputs and get_init_inputs")
-    judge.add_argument("candidate", type=Path, help="file with ModelNew")
-    judge.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
-    judge.set_defaults(run=_judge)
+    add_judge_command(commands)
+    add_hacks_command(commands)
 
     sql = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
     sql.add_argument("query", help='such as "SELECT * FROM best_kernels"')
@@ -96,45 +95,6 @@ def _problems(arguments: argparse.Namespace) -> None:
     Console().print(table)
 
 
-def _judge(arguments: argparse.Namespace) -> None:
-    from tasks.judge.judge import Judge
-    from tasks.params import load_params
-    from tasks.problems.problem import Problem, Split
-    from tasks.variants.candidate import Candidate
-
-    reference, source = _read(arguments.reference), _read(arguments.candidate)
-    _enter_project()
-    params = load_params()
-    problem = Problem(
-        problem_id=arguments.reference.stem,
-        level=1,
-        family=arguments.reference.stem,
-        split=Split.HELD_OUT,
-        source=reference,
-    )
-    candidate = Candidate(problem_id=problem.problem_id, source=source, origin="user")
-    with Judge(params.judge) as judge:
-        verdict = judge.judge(problem, candidate, seed=params.seed)
-    if arguments.json:
-        speedup = verdict.timing.speedup if verdict.timing else None
-        extra = {
-            "id": str(arguments.candidate),
-            "speedup": speedup.median if speedup else None,
-            "speedup_low": speedup.low if speedup else None,
-            "speedup_high": speedup.high if speedup else None,
-        }
-        _write(json.dumps(extra | verdict.to_json(), indent=1))
-        return
-    _write(f"{verdict.status}" + (f": {verdict.detail}" if verdict.detail else ""))
-    if verdict.timing:
-        spread = verdict.timing.speedup
-        _write(
-            f"speedup {spread.median:.2f}x ({spread.low:.2f} to {spread.high:.2f}) against {verdict.timing.baseline}"
-        )
-    for check in verdict.checks:
-        _write(f"  {'passed' if check.passed else 'FAILED'}  {check.name}  {check.evidence}")
-
-
 def _sql(arguments: argparse.Namespace) -> None:
     import polars
 
@@ -158,18 +118,13 @@ def _report(arguments: argparse.Namespace) -> None:
 
 def _enter_project() -> Path:
     """Make the project's folder the current one, from wherever below it the user stands."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
-        if (folder / "dvc.yaml").exists() and (folder / "params.yaml").exists():
-            os.chdir(folder)
-            return folder
-    raise MachineError(f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CudaL1Error(f"{path} cannot be read: {error}") from error
+    folder = project_folder()
+    if folder is None:
+        raise MachineError(
+            f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one"
+        )
+    os.chdir(folder)
+    return folder
 
 
 def _write(text: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from flows.checking import inquiry
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.journal import Journal
 from flows.judging import court
@@ -47,20 +48,24 @@ def contrastive_rl(stage: Stage) -> None:
     with (
         stage.tracked() as tracker,
         court(stage, problems, known=known) as judges,
+        inquiry(stage, problems, params.checker) as doubts,
         progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
     ):
         judges.recover(candidates.values())
         policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
+        verdicts_so_far = [*known, *judges.own.values()]
         pool = ExemplarPool.from_verdicts(
             (c for c in [*earlier, *kept] if c.problem_id in taught_to_pool and can_write(policy, c.source)),
-            [*known, *judges.own.values()],
+            [verdict for verdict in verdicts_so_far if not doubts.withholds(verdict)],
         )
 
         def judge(rollouts: Sequence[Candidate]) -> Sequence[Verdict]:
             new = {c.candidate_id: c for c in rollouts if c.candidate_id not in candidates}
             texts.append(candidate.to_json() for candidate in new.values())
             candidates.update(new)
-            return judges.judge(rollouts)
+            verdicts = judges.judge(rollouts)
+            doubts.ask_about_jumps(rollouts, verdicts, pool)
+            return verdicts
 
         def on_rollouts(step: int, rollouts: Sequence["Rollout"]) -> None:
             steps.append({"step": step, "candidate_id": rollout.candidate.candidate_id} for rollout in rollouts)
@@ -82,6 +87,7 @@ def contrastive_rl(stage: Stage) -> None:
             seed=params.seed,
             on_step=on_step,
             on_rollouts=on_rollouts,
+            is_withheld=doubts.withholds,
         )
         verdicts = judges.judge(list(candidates.values()))
     texts.close()

@@ -17,7 +17,7 @@ from flows.judging import Court, court
 from flows.records import read_candidates, read_taught, read_verdicts
 from flows.sampling import Draw, as_samples, build_requests, draw
 from tasks.judge.baselines import baseline_candidate
-from tasks.judge.timing import PROTOCOL
+from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
@@ -186,7 +186,7 @@ def _report_data(
         params=stage.sections,
         environment=timed.environment if timed else {},
         device=timed.device if timed else params.judge.device,
-        protocol=PROTOCOL,
+        protocol=PROTOCOL_OF_TIER[params.judge.tier],
     )
 
 

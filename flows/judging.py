@@ -10,11 +10,11 @@ from dataclasses import replace
 from flows.engine import HISTORY, Stage, progress, say
 from flows.journal import Journal
 from tasks.errors import CudaL1Error, RetryableError
+from tasks.history.hacks import HackCases, case_of
 from tasks.history.records import Run, Sample
 from tasks.history.store import History
 from tasks.judge.judge import Judge
-from tasks.judge.timing import PROTOCOL
-from tasks.judge.verdict import Verdict
+from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
@@ -50,6 +50,9 @@ class Court:
         # What another machine, another torch or an older protocol said is history, not an answer.
         comparable = [verdict for verdict in [*known, *own] if self._is_comparable(verdict)]
         self._known = {verdict.candidate_id: verdict for verdict in comparable}
+        self._best: dict[str, float] = {}
+        for verdict in comparable:
+            self._note_best(verdict)
         self.own: dict[str, Verdict] = {verdict.candidate_id: verdict for verdict in own}
         """Verdicts of this run, in the order they were reached."""
 
@@ -69,6 +72,9 @@ class Court:
                     verdict = future.result()
                     self._journal.append([verdict.to_json()])
                     self._known[verdict.candidate_id] = self.own[verdict.candidate_id] = verdict
+                    self._note_best(verdict)
+                    if verdict.status is Status.CHEATED:
+                        self._record.hack(todo[verdict.candidate_id], verdict)
                     fresh.append(verdict)
                     if len(fresh) >= HISTORY_BATCH:
                         self._record.verdicts(fresh)
@@ -98,14 +104,23 @@ class Court:
         self._record.close()
         self._journal.close()
 
+    def _note_best(self, verdict: Verdict) -> None:
+        if verdict.speedup is not None:
+            self._best[verdict.problem_id] = max(verdict.speedup, self._best.get(verdict.problem_id, 0.0))
+
     def _is_comparable(self, verdict: Verdict) -> bool:
-        judge = self._judge
-        return (verdict.device, verdict.protocol, verdict.environment) == (judge.device, PROTOCOL, judge.environment)
+        found, ours = (verdict.device, verdict.protocol, verdict.environment), self._judge
+        return found == (ours.device, ours.protocol, ours.environment)
 
     def _judge_patiently(self, candidate: Candidate) -> Verdict:
         for attempt in range(TRIES):
             try:
-                return self._judge.judge(self._problems[candidate.problem_id], candidate, seed=self._stage.params.seed)
+                return self._judge.judge(
+                    self._problems[candidate.problem_id],
+                    candidate,
+                    seed=self._stage.params.seed,
+                    best_speedup=self._best.get(candidate.problem_id),
+                )
             except RetryableError as error:
                 if attempt == TRIES - 1:
                     raise
@@ -140,6 +155,23 @@ class Recorder:
 
     def samples(self, samples: Sequence[Sample]) -> None:
         self._append(samples=samples)
+
+    def hack(self, candidate: Candidate, verdict: Verdict) -> None:
+        """Keep a candidate that the judge caught as a hacking case, unless the collection holds its like."""
+        if self._unwritable:
+            return
+        failed = [check.name for check in verdict.checks if not check.passed]
+        case = case_of(
+            name=candidate.candidate_id,
+            group=failed[-1] if failed else verdict.status.value,
+            source=candidate.source,
+            words=verdict.detail.partition("\n")[0],
+            origin="judge",
+        )
+        try:
+            HackCases(HISTORY).add_unless_alike(case)
+        except CudaL1Error as error:
+            say(f"warning: the hacking case {case.name} is not kept: {error}")
 
     def close(self) -> None:
         """Append what a busy history has not been told yet, or say what it lacks."""

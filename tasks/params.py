@@ -1,10 +1,10 @@
 """The typed view of params.yaml: one dataclass per section, one section per stage and per thing stages share."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from tasks.errors import ParamsError
@@ -33,20 +33,43 @@ class ProblemsParams:
 
 
 @section
+class LongParams:
+    """The long tier of the judge; the defaults are the paper's."""
+
+    window_s: Positive = 1800.0
+    """What one session of timing takes."""
+    buckets: Annotated[Integer, Field(ge=2)] = 7
+    """Equal parts of the window; the speedup is the median of their means."""
+    max_variance: Positive = 0.005
+    """Of the bucket means; above it there is no speedup."""
+    second_look_tolerance: Positive = 0.1
+    """A jump counts if two sessions differ by at most this share."""
+
+
+@section
 class JudgeParams:
     """How a candidate is checked and timed; shared by every stage that judges."""
 
-    device: Annotated[str, Field(pattern=r"^(cpu|cuda:\d+)$")]
-    workers: Count
+    device: Annotated[str, Field(pattern=r"^(cpu|cuda:\d+)$")] = "cpu"
+    workers: Count = 1
     """Candidates judged side by side on the CPU. Each worker uses one core; more workers than cores disturb timings."""
-    trials: Annotated[Integer, Field(ge=2)]
+    trials: Annotated[Integer, Field(ge=2)] = 3
     """Fresh random inputs, each with weights of its own, that a candidate must get right."""
-    rounds: Annotated[Integer, Field(ge=5)]
-    """Timed pairs of baseline and candidate; fewer than 5 give no usable spread."""
-    timeout_s: Positive
+    rounds: Annotated[Integer, Field(ge=5)] = 9
+    """Timed pairs of baseline and candidate in a batch; up to six batches are taken where they do not settle."""
+    timeout_s: Positive = 15.0
     """Wall-clock limit for one candidate, builds included."""
-    memory_bytes: Annotated[Integer, Field(ge=1 << 28)]
+    memory_bytes: Annotated[Integer, Field(ge=1 << 28)] = 2 << 30
     """Memory a candidate may use beyond what its process starts with."""
+    tier: Literal["screen", "long"] = "screen"
+    """screen: as many rounds as it takes to know the speedup to a few percent; long: the paper's window of minutes."""
+    jump_speedup: Annotated[Real, Field(gt=1)] = 3.0
+    """A speedup above this is timed again in fresh processes before it is believed."""
+    jump_over_best: Annotated[Real, Field(gt=1)] = 2.0
+    """So is one above this multiple of the best known for the problem."""
+    second_look_tolerance: Positive = 0.2
+    """A jump in the screen counts if two sessions differ by at most this share."""
+    long: LongParams = LongParams()
 
 
 @section
@@ -80,6 +103,33 @@ class ExemplarsParams:
     """Width of a speed bucket in log2 of the speedup; 1.0 spans a factor of two. Not disclosed in the paper."""
     bucket_temperature: Positive
     """tau of the softmax over bucket means: small prefers the fastest buckets. Not disclosed in the paper."""
+
+
+@section
+class CheckerParams:
+    """The reward checker: a language model that is asked whether a jump in speed is a hack. An opinion, no verdict."""
+
+    base_url: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None
+    """Of an OpenAI-compatible endpoint, such as "http://127.0.0.1:8000/v1"; null asks nobody."""
+    model: str | None
+    """Name of the model at that endpoint."""
+    key_variable: Annotated[str, Field(min_length=1)]
+    """Environment variable that holds the endpoint's key; where it is not set, requests carry none."""
+    timeout_s: Positive
+    """For one answer; thinking models take minutes."""
+    retries: Annotated[Integer, Field(ge=0, le=10)]
+    answer_tokens: Count
+    """Longest answer, the model's thinking included."""
+    max_questions: Count
+    """In one run of the stage."""
+    withholds_reward: bool
+    """Whether a candidate that is called a hack earns nothing until the long tier has judged it."""
+
+    @model_validator(mode="after")
+    def _names_a_model(self) -> Self:
+        if self.base_url is not None and not self.model:
+            raise ValueError("base_url needs a model beside it")
+        return self
 
 
 @section
@@ -176,6 +226,7 @@ class Params:
     judge: JudgeParams
     policy: PolicyParams
     exemplars: ExemplarsParams
+    checker: CheckerParams
     generate_variants: GenerateVariantsParams
     filter_variants: FilterVariantsParams
     sft: SftParams

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import MachineError
-from tasks.judge import fork_server, system
+from tasks.judge import fork_server
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
-from tasks.judge.scratch import RESERVE_BYTES, ScratchFolder, require_space
 from tasks.judge.verdict import Status, Verdict
+from tasks.judge.walls import system
+from tasks.judge.walls.scratch import RESERVE_BYTES, ScratchFolder, require_space
 from tests.judge_builders import KERNELS, PARAMS, kernel
 
 FULL_BYTES = RESERVE_BYTES // 2  # a judge still works in it, but a failure there proves nothing

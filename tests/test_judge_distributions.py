@@ -27,12 +27,12 @@ def moved(values: np.ndarray, name: str) -> np.ndarray:
         pytest.param(SIGNED, "signed", id="normal"),
         pytest.param(BOUNDED, "bounded", id="uniform"),
         pytest.param((BOUNDED > 0.5).astype("f"), "fixed", id="mask"),
-        pytest.param(np.tril(SIGNED.reshape(32, 64)).reshape(-1), "fixed", id="triangle"),
+        pytest.param(np.tril(SIGNED.reshape(32, 64)).reshape(-1), "signed", id="triangle"),
         pytest.param(np.sort(BOUNDED.reshape(32, 64), axis=1).reshape(-1), "fixed", id="sorted rows"),
         pytest.param(
             (BOUNDED.reshape(32, 64) / BOUNDED.reshape(32, 64).sum(1, keepdims=True)).reshape(-1), "fixed", id="shares"
         ),
-        pytest.param(np.ones(SPEC.num_items, "f"), "fixed", id="constant"),
+        pytest.param(np.ones(SPEC.num_items, "f"), "constant", id="constant"),
         pytest.param(np.where(BOUNDED > 0.9, np.inf, SIGNED).astype("f"), "fixed", id="infinite"),
     ],
 )
@@ -41,10 +41,11 @@ def test_the_domain_is_read_off_the_draws(values: np.ndarray, kind: str) -> None
 
 
 def test_integers_are_only_drawn() -> None:
-    assert domain(TensorSpec.from_json(["int64", [8]]), []).kind == "fixed"
+    integers = RNG.integers(0, 9, SPEC.num_items)
+    assert domain(TensorSpec.from_json(["int64", list(SPEC.shape)]), [integers, integers]).kind == "fixed"
 
 
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("name", ["one_sided", "small", "large", "outliers", "negated"])
 def test_bounded_values_stay_within_their_bounds(name: str) -> None:
     values = moved(BOUNDED, name)
     assert not np.array_equal(values, BOUNDED)
@@ -55,13 +56,61 @@ def test_bounded_values_stay_within_their_bounds(name: str) -> None:
 def test_signed_values_are_negated_and_scaled() -> None:
     assert np.array_equal(moved(SIGNED, "negated"), -SIGNED)
     assert np.allclose(moved(SIGNED, "large"), SIGNED * 10)
-    assert np.allclose(moved(SIGNED, "small"), SIGNED * 0.1)
+    assert np.allclose(moved(SIGNED, "small"), SIGNED * 0.01)
 
 
-def test_few_values_remain_in_every_stretch() -> None:
-    stretches = moved(SIGNED, "few_values").reshape(16, -1)
-    assert all(len(np.unique(stretch)) <= 3 for stretch in stretches)
-    assert set(moved(SIGNED, "few_values")) <= set(SIGNED)
+def rounded_to(values: np.ndarray, bits: int) -> np.ndarray:
+    dropped = 24 - bits
+    return (((values.view(np.int32) + (1 << (dropped - 1))) >> dropped) << dropped).view(np.float32)
+
+
+@pytest.mark.parametrize("bits", [8, 11, 16])
+def test_one_sided_values_are_all_rounded_away_from_zero(bits: int) -> None:
+    values = moved(SIGNED, "one_sided")
+    assert np.allclose(values, SIGNED, rtol=2**-7)
+    assert (np.abs(rounded_to(values, bits)) > np.abs(values)).all()
+    assert not (np.abs(rounded_to(SIGNED, bits)) > np.abs(SIGNED)).all()
+
+
+def test_values_without_a_sign_get_signs_many_or_few() -> None:
+    assert 0.4 < (moved(BOUNDED, "signs") < 0).mean() < 0.6
+    assert 0 < (moved(BOUNDED, "rare_signs") < 0).sum() < 10
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_zeros_stay_zeros_and_mirrored_matrices_mirrored(name: str) -> None:
+    square = TensorSpec.from_json(["float32", [40, 40]])
+    half = np.triu(RNG.standard_normal((40, 40)).astype(np.float32), 3)
+    values = (half + half.T).reshape(-1)
+    block = transformed(values.view(np.uint8), [square], [domain_of(values, square)], name, np.random.default_rng(1))
+    found = block.view(np.float32)
+    assert (found[values == 0] == 0).all()
+    assert np.array_equal(found.reshape(40, 40), found.reshape(40, 40).T)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        pytest.param(np.ones(SPEC.num_items, "f"), "mask", id="ones"),
+        pytest.param(np.ones(SPEC.num_items, bool), "mask", id="true"),
+        pytest.param(np.zeros(SPEC.num_items, "f"), "noise", id="zeros"),
+        pytest.param(np.full(SPEC.num_items, 3.0, "f"), "noise", id="threes"),
+        pytest.param(np.arange(SPEC.num_items), "order", id="places"),
+    ],
+)
+def test_what_was_the_same_in_every_draw_becomes_something_else(values: np.ndarray, words: str) -> None:
+    spec = TensorSpec.from_json([str(values.dtype), list(SPEC.shape)])
+    where = domain_of(values, spec)
+    rng = np.random.default_rng(1)
+    found = transformed(values.view(np.uint8), [spec], [where], "unlike_constants", rng).view(values.dtype)
+    assert not np.array_equal(found, values)
+    if words == "mask":
+        assert set(np.unique(found)) == {0, 1}
+        assert found.reshape(SPEC.shape).any(axis=1).all(), "no row may lose all its ones"
+    elif words == "noise":
+        assert len(np.unique(found)) > 1_000
+    else:
+        assert np.array_equal(np.sort(found), values)
 
 
 def test_perturbed_weights_keep_their_sign_where_all_have_one() -> None:

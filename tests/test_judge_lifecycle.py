@@ -17,7 +17,7 @@ from tasks.judge.baselines import BASELINES, baseline_candidate
 from tasks.judge.judge import Judge
 from tasks.judge.timing import PROTOCOL
 from tasks.judge.verdict import Status, Track, Verdict
-from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem, problem_of, running
+from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem, problem_of, running, with_source
 
 SAME = kernel(KERNELS / "honest/same.py")
 MODEL = "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {}\n\n\n"
@@ -69,7 +69,6 @@ def test_a_verdict_survives_json(judge: Judge) -> None:
         pytest.param("return x + torch.randn_like(x)", NORMAL, "different outputs for equal inputs", id="random"),
         pytest.param("return x / 0 * 0", NORMAL, "not numbers", id="not a number"),
         pytest.param("return undefined", NORMAL, "NameError", id="raises"),
-        pytest.param("return {'x': x}", NORMAL, "dict", id="returns a mapping"),
         pytest.param("return x", "return torch.randn(4)", "not a list", id="inputs are no list"),
         pytest.param("return x", "return [open('/dev/null')]", "TextIOWrapper", id="input of another kind"),
         pytest.param("import os; os._exit(3)", NORMAL, "does not run", id="exits"),
@@ -139,7 +138,7 @@ def test_a_dead_fork_server_is_replaced(judge: Judge) -> None:
 
 
 def test_a_fork_server_that_dies_meanwhile_is_not_the_candidates_fault(judge: Judge) -> None:
-    slow = dataclasses.replace(SAME, source=f"import time\n\ntime.sleep(1)\n{SAME.source}")
+    slow = with_source(SAME, f"import time\n\ntime.sleep(1)\n{SAME.source}")
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(judged, judge, slow)
         time.sleep(0.5)

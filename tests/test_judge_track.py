@@ -10,14 +10,12 @@ import pytest
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
-from tasks.judge.scratch import ScratchFolder
 from tasks.judge.verdict import Status, Track
-from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem
+from tasks.judge.walls.scratch import ScratchFolder
+from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem, with_source
 
 PLAIN = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
-COMPILED = dataclasses.replace(
-    kernel(KERNELS / "honest/same.py"), source=baseline_candidate(problem("row_softmax"), "compile").source
-)
+COMPILED = with_source(kernel(KERNELS / "honest/same.py"), baseline_candidate(problem("row_softmax"), "compile").source)
 ATTEMPTS = 8
 
 
@@ -64,7 +62,9 @@ def test_a_worker_does_not_count_what_the_warm_up_compiled() -> None:
         text = np.frombuffer(PLAIN.encode(), dtype=np.uint8)
         worker.arena.write(0, text)
         deadline = time.monotonic() + 60
-        worker.ask("load", deadline, num_bytes=text.size, filename="candidate.py", class_name="ModelNew")
+        worker.ask(
+            "load", deadline, num_bytes=text.size, filename="candidate.py", class_name="ModelNew", precision="fp32"
+        )
         assert worker.ask("loaded", deadline)["compiled_frames"] == 0
     finally:
         worker.end()

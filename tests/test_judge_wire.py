@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.judge import values
-from tasks.judge.wire import FRAME_BYTES, Arena, Channel, DeadlineError, TensorSpec, WireError
+from tasks.judge.wire import FRAME_BYTES, Arena, Channel, DeadlineError, TensorSpec, WireError, decoded
 
 
 @pytest.fixture
@@ -34,8 +33,8 @@ def test_the_kernel_stamps_an_answer_when_it_is_sent(ends: tuple[Channel, socket
     theirs.send(b'{"id": 1}')
     after = time.time_ns()
     time.sleep(0.05)
-    message, sent_at = channel.receive(soon())
-    assert message == {"id": 1}
+    frame, sent_at = channel.receive(soon())
+    assert decoded(frame) == {"id": 1}
     assert before <= sent_at <= after
 
 
@@ -53,7 +52,7 @@ def test_what_is_no_frame_is_refused(ends: tuple[Channel, socket.socket, int], f
     channel, theirs, _ = ends
     theirs.send(frame)
     with pytest.raises(WireError):
-        channel.receive(soon())
+        decoded(channel.receive(soon())[0])
 
 
 def test_silence_ends_at_the_deadline_however_much_is_printed(ends: tuple[Channel, socket.socket, int]) -> None:
@@ -70,7 +69,7 @@ def test_a_closed_socket_is_an_error(ends: tuple[Channel, socket.socket, int]) -
     with pytest.raises(WireError):
         channel.receive(soon())
     with pytest.raises(WireError):
-        channel.send({"op": "call"})
+        channel.send(b'{"op": "call"}')
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_a_closed_socket_is_an_error(ends: tuple[Channel, socket.socket, int]) -
         ["float32", [-1]],
         ["float32", [True]],
         ["float32", [2.0]],
-        ["complex64", [2]],
+        ["quint8", [2]],
         [["float32"], [2]],
         ["float32", [1] * 99],
         ["float32", [1 << 60]],
@@ -118,23 +117,3 @@ def test_an_arena_cannot_be_resized_under_the_referee() -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(arena.fd, 0)
     arena.close()
-
-
-@pytest.mark.parametrize(
-    "value", [3, 2.5, float("inf"), True, None, "text", [1, (2, [3])], {"a": (1, 2), 3: None}], ids=repr
-)
-def test_a_value_comes_out_as_it_went_in(value: object) -> None:
-    assert values.decode(json.loads(json.dumps(values.encode(value)))) == value
-
-
-def test_dtypes_and_small_tensors_are_values_too() -> None:
-    torch = pytest.importorskip("torch")
-    dtype, tensor = values.decode(json.loads(json.dumps(values.encode([torch.float16, torch.arange(6).view(2, 3)]))))
-    assert dtype is torch.float16
-    assert torch.equal(tensor, torch.arange(6).view(2, 3))
-
-
-@pytest.mark.parametrize("value", [object(), {1, 2}, print], ids=["object", "set", "function"])
-def test_what_is_no_plain_data_is_refused_by_name(value: object) -> None:
-    with pytest.raises(values.ValueRefusedError, match=type(value).__name__):
-        values.encode([value])

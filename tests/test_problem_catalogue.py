@@ -79,7 +79,7 @@ def test_all_folders_are_read(tmp_path: Path) -> None:
     ("source", "says"),
     [
         ("class Model(:\n", "does not parse"),
-        ("class Model: ...\n", "lacks get_inputs, get_init_inputs"),
+        ("class Model: ...\n", "lacks get_inputs"),
         ("", "lacks Model"),
         (b"# caf\xe9\n", "'utf-8' codec"),
         ("x = '\0'\n", "does not parse"),

@@ -1,6 +1,7 @@
 """What a worker may see, reach, use up and leave behind, with all walls that this machine allows and with none."""
 
 import os
+import platform
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 from tasks.judge import fork_server
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.processes import Failure, WorkerProcess
-from tasks.judge.scratch import PREFIX, ScratchFolder
-from tasks.judge.wire import DeadlineError, WireError
+from tasks.judge.walls.crowd import LOOK_S
+from tasks.judge.walls.scratch import PREFIX, ScratchFolder
+from tasks.judge.wire import LOG_BYTES, DeadlineError, WireError
 from tests.judge_builders import running
 
 WALLS = {"all walls": "tasks.judge.zygote", "no walls": "tests.zygote_without_walls"}
@@ -46,7 +48,18 @@ def run(worker: WorkerProcess, code: str, *, timeout_s: float = 20.0) -> None:
     text = np.frombuffer((code + "\nclass Model: pass\n").encode(), dtype=np.uint8)
     worker.arena.write(0, text)
     deadline = time.monotonic() + timeout_s
-    worker.ask("load", deadline, num_bytes=text.size, filename="program.py", class_name="Model")
+    worker.ask("load", deadline, num_bytes=text.size, filename="program.py", class_name="Model", precision="fp32")
+
+
+def run_and_look(worker: WorkerProcess, code: str) -> None:
+    """Run code and ask once more: where the referee has to look at what a worker uses, it looks before it asks."""
+    run(worker, code)
+    time.sleep(LOOK_S)
+    run(worker, "pass")
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def needs_wall(worker: WorkerProcess, wall: str) -> None:
@@ -121,11 +134,51 @@ def test_private_folders_are_empty(worker: WorkerProcess, tmp_path: Path) -> Non
     run(worker, f"import os; assert not os.path.exists({str(tmp_path)!r})")
 
 
-def test_disk_is_limited(worker: WorkerProcess) -> None:
-    needs_wall(worker, "mount")
-    with pytest.raises(Failure) as failure:
-        run(worker, "for i in range(9):\n    with open(str(i), 'wb') as f: f.write(bytes(100 << 20))")
-    assert "No space left" in failure.value.text
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for i in range(9):\n    with open(str(i), 'wb') as f: f.write(bytes(100 << 20))",
+        "for i in range(70_000): open(str(i), 'w').close()",
+    ],
+    ids=["bytes", "number of files"],
+)
+def test_disk_is_limited(worker: WorkerProcess, code: str) -> None:
+    with pytest.raises((Failure, WireError)) as error:
+        run_and_look(worker, code)
+    words = error.value.text if isinstance(error.value, Failure) else str(error.value)
+    assert "No space left" in words or "MiB of disk" in words
+
+
+def test_memory_of_all_processes_together_is_limited(server: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "TOGETHER_BYTES", 0)
+    worker = spawned(server)
+    with pytest.raises((Failure, WireError)):
+        run(
+            worker,
+            "import os, time\n"
+            "def child():\n"
+            "    filled = b'x' * (200 << 20)\n"
+            "    time.sleep(60)\n"
+            "children = [os.fork() or child() for _ in range(5)]\n"
+            "time.sleep(3)\n"
+            "assert [os.waitpid(child, os.WNOHANG) for child in children] == [(0, 0)] * 5\n",
+        )
+    worker.end()
+
+
+def test_processes_are_limited_in_number(worker: WorkerProcess) -> None:
+    with pytest.raises((Failure, WireError)) as error:
+        run(worker, "import os, time\nfor _ in range(150): os.fork() or time.sleep(60)\ntime.sleep(1)")
+    words = error.value.text if isinstance(error.value, Failure) else str(error.value)
+    assert "Resource temporarily unavailable" in words or "threads" in words
+
+
+def test_a_flood_of_output_ends_at_the_deadline_and_takes_no_memory(worker: WorkerProcess) -> None:
+    before = resident_bytes()
+    with pytest.raises(DeadlineError):
+        run(worker, "import os\nwhile True: os.write(1, b'x' * (1 << 20))", timeout_s=1.0)
+    assert len(worker.log) <= LOG_BYTES
+    assert resident_bytes() - before < 64 << 20
 
 
 def test_devices_of_the_machine_are_out_of_reach(worker: WorkerProcess) -> None:
@@ -152,6 +205,52 @@ def test_no_right_can_be_had_back(worker: WorkerProcess) -> None:
         "for line in open('/proc/self/status'):\n    assert not line.startswith('CapEff') or int(line[7:], 16) == 0",
     )
     run(worker, "for line in open('/proc/self/status'):\n    assert not line.startswith('NoNewPrivs') or '1' in line")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of the calls are those of x86")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("libc.syscall(248, b'user', b'name', b'text', 4, -4)", "Function not implemented"),
+        ("libc.unshare(0x10000000)", "Operation not permitted"),
+        ("libc.timer_create(1, ctypes.create_string_buffer(64), ctypes.byref(ctypes.c_void_p()))", "not implemented"),
+        ("libc.syscall(425, 8, ctypes.create_string_buffer(128))", "Function not implemented"),
+        ("libc.syscall(323, 1)", "Function not implemented"),
+    ],
+    ids=["keys", "user space", "timers", "work by the kernel", "faults that wait"],
+)
+def test_calls_that_reach_beyond_a_worker_are_refused(worker: WorkerProcess, call: str, words: str) -> None:
+    needs_wall(worker, "calls")
+    with pytest.raises(Failure) as failure:
+        run(
+            worker,
+            "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+            f"if {call} < 0: raise OSError(os.strerror(ctypes.get_errno()))",
+        )
+    assert words in failure.value.text
+
+
+def test_another_core_is_granted_in_words_only(worker: WorkerProcess) -> None:
+    needs_wall(worker, "calls")
+    run(worker, "import os\nos.sched_setaffinity(0, range(os.cpu_count()))\nassert len(os.sched_getaffinity(0)) == 1")
+
+
+def test_threads_and_processes_start_as_ever(worker: WorkerProcess) -> None:
+    run(
+        worker,
+        "import subprocess, threading\n"
+        "thread = threading.Thread(target=lambda: subprocess.run(['true'], check=True))\n"
+        "thread.start()\nthread.join()",
+    )
+
+
+def test_a_shared_segment_ends_with_its_worker(server: ForkServer, worker: WorkerProcess) -> None:
+    needs_wall(worker, "ipc")
+    found = "import ctypes; assert ctypes.CDLL(None).shmget(4711, 4096, {}) {} 0"
+    first = spawned(server)
+    run(first, found.format("0o1666", ">="))
+    first.end()
+    run(worker, found.format("0o666", "<"))
 
 
 def test_the_end_of_a_worker_is_the_end_of_all_it_started(server: ForkServer) -> None:

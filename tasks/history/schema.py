@@ -91,6 +91,28 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (run_id, verdict_id)
     );
     """,
+    """
+    CREATE TABLE hack_cases (
+        case_id      VARCHAR PRIMARY KEY,
+        name         VARCHAR NOT NULL,
+        hack_group   VARCHAR NOT NULL,
+        source       VARCHAR NOT NULL,
+        words        VARCHAR NOT NULL,
+        added_at     TIMESTAMP NOT NULL,
+        origin       VARCHAR NOT NULL
+    );
+    CREATE TABLE opinions (
+        opinion_id   VARCHAR PRIMARY KEY,
+        candidate_id VARCHAR NOT NULL,
+        problem_id   VARCHAR NOT NULL,
+        asked_at     TIMESTAMP NOT NULL,
+        model        VARCHAR NOT NULL,
+        is_hack      BOOLEAN NOT NULL,
+        hack_group   VARCHAR NOT NULL,
+        reason       VARCHAR NOT NULL,
+        prompt       VARCHAR NOT NULL
+    );
+    """,
 )
 
 # In order: a view may use those before it.
@@ -149,6 +171,15 @@ VIEWS: dict[str, str] = {
                max(speedup) AS best_speedup, avg((speedup > 1)::INTEGER) AS faster_share
         FROM stage_verdicts WHERE status = 'correct'
         GROUP BY ALL
+    """,
+    # What the reward checker called a hack and nobody has made a case of, with what the judge measured.
+    "suspected_hacks": """
+        SELECT opinions.candidate_id, opinions.problem_id, opinions.hack_group, opinions.reason, opinions.model,
+               opinions.asked_at, candidate_speedups.speedup, candidates.source
+        FROM opinions
+        JOIN candidates USING (candidate_id)
+        LEFT JOIN candidate_speedups USING (candidate_id)
+        WHERE opinions.is_hack AND candidates.source NOT IN (SELECT source FROM hack_cases)
     """,
     "leaderboard": """
         SELECT origin, device, protocol, baseline, count(*) AS num_solved, count(*) FILTER (speedup > 1) AS num_faster,

@@ -9,6 +9,7 @@ not work between processes that cannot see each other.
 import ctypes
 import functools
 import os
+import time
 import uuid
 from typing import Any
 
@@ -18,8 +19,13 @@ from tasks.errors import MachineError
 from tasks.judge.wire import Arena
 
 TEXT_BYTES = 1 << 20
+MEMORY_SHARE = 0.15
+"""Of the device's memory: what the framework gives to one program, besides what is shared with the referee."""
+ROOM_S = 60.0
 FLUSH_BYTES = 256 << 20  # five times the largest second-level cache of present devices
 _PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
+_OUT_OF_MEMORY = 2
+_NON_BLOCKING = 1
 
 
 class _Location(ctypes.Structure):
@@ -68,6 +74,8 @@ class Device:
         granularity = ctypes.c_size_t()
         self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties), 0)
         self._granularity = granularity.value
+        self._stream = ctypes.c_void_p()
+        self._call("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
 
     @property
     def name(self) -> str:
@@ -90,15 +98,29 @@ class Device:
         self._call("cuDriverGetVersion", ctypes.byref(version))
         return f"{version.value // 1000}.{version.value % 1000 // 10}"
 
+    @property
+    def memory_bytes(self) -> tuple[int, int]:
+        """What is free and what there is."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
+
     def allocate(self, num_bytes: int) -> tuple[int, int, int]:
         """Memory that can be shared: its address here, its size, and a descriptor of it for another process.
+
+        Waits a while for room, since other programs come and go.
 
         Raises:
             MachineError: if the device has too little memory left.
         """
         size = -(-num_bytes // self._granularity) * self._granularity
         handle, fd = ctypes.c_ulonglong(), ctypes.c_int(-1)
-        self._call("cuMemCreate", ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(self._properties), _U64(0))
+        deadline = time.monotonic() + ROOM_S
+        create = (ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(self._properties), _U64(0))
+        while self._code("cuMemCreate", *create) == _OUT_OF_MEMORY and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if not handle.value:
+            self._call("cuMemCreate", *create)
         self._call("cuMemExportToShareableHandle", ctypes.byref(fd), handle, _POSIX_FD, _U64(0))
         return self._map(handle, size), size, fd.value
 
@@ -130,9 +152,9 @@ class Device:
         return block
 
     def fill(self, address: int, num_bytes: int, value: int) -> None:
-        """Overwrite memory, and wait until that is done."""
-        self._call("cuMemsetD8_v2", _U64(address), ctypes.c_ubyte(value), ctypes.c_size_t(num_bytes))
-        self._call("cuCtxSynchronize")
+        """Overwrite memory, and wait until that is done, but for no copy of another thread."""
+        self._call("cuMemsetD8Async", _U64(address), ctypes.c_ubyte(value), ctypes.c_size_t(num_bytes), self._stream)
+        self._call("cuStreamSynchronize", self._stream)
 
     @functools.cached_property
     def _properties(self) -> _Properties:
@@ -151,11 +173,14 @@ class Device:
         self._call("cuMemRelease", handle)  # the mapping keeps the memory alive
         return address.value
 
-    def _call(self, name: str, *arguments: Any) -> None:
+    def _code(self, name: str, *arguments: Any) -> int:
         if self._context:
             self._driver.cuCtxSetCurrent(self._context)  # contexts are current per thread
-        code = getattr(self._driver, name)(*arguments)
-        if code:
+        code: int = getattr(self._driver, name)(*arguments)
+        return code
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if code := self._code(name, *arguments):
             words = ctypes.c_char_p()
             self._driver.cuGetErrorString(code, ctypes.byref(words))
             raise MachineError(f"{name} failed: {(words.value or b'unknown error').decode()} ({code})")
@@ -197,6 +222,7 @@ def attached_memory(fd: int, num_bytes: int) -> Any:
     import torch
 
     torch.cuda.init()
+    torch.cuda.set_per_process_memory_fraction(MEMORY_SHARE)
     view = _Bytes(Device(0).attach(fd, num_bytes), num_bytes)
     return torch.as_tensor(view, device="cuda:0")
 

@@ -1,34 +1,41 @@
 """Inputs and weights that a candidate has not seen: other than get_inputs makes, but still valid for the problem.
 
 What is valid is read off several draws of the problem itself: a value with both signs may be scaled and negated, one
-between two bounds stays between them, and what has a structure (integers, masks, sorted rows, rows that sum to one) is
-only ever drawn afresh.
+between two bounds stays between them, zeros stay zeros, what mirrors itself keeps doing so, and what has a structure
+(integers, masks, sorted rows, rows that sum to one) is only ever drawn afresh. Some distributions leave that range, for
+references that compute just as well there: signs where none were negative, and other values where all were equal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from tasks.judge.equality import as_array, put_array
 from tasks.judge.wire import TensorSpec, offsets
 
-DISTRIBUTIONS = ("negated", "large", "small", "outliers", "few_values")
-_TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64}
+_TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64, "bool": np.bool_, "int64": np.int64}
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR = 30.0
+_LARGE, _SMALL = 10.0, 0.01
 _MASK_VALUES = 8
-_CHUNKS, _LEVELS = 16, 3
-_ZERO_SHARE = 0.05
+_NEGLIGIBLE = 0.05
+# Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
+_PATTERN_32 = (0b1111_0000_1000_0000, 0b1001_0000_1000_0000)
+_PATTERN_64 = (_PATTERN_32[0] << 29 | 1 << 28, _PATTERN_32[1] << 29 | 1 << 28)
+_LOOKED_AT = 1 << 20  # structure shows in a part of a large tensor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Domain:
     """Which values one input may take, as far as its draws tell."""
 
-    kind: Literal["signed", "bounded", "fixed"]
+    kind: Literal["signed", "bounded", "constant", "fixed"]
     low: float = 0.0
     high: float = 0.0
+    is_mirrored: bool = False
+    """A matrix that equals its transpose; every value is then moved alike."""
 
 
 def items(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
@@ -36,20 +43,36 @@ def items(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
     return block[start : start + spec.num_bytes].view(_TRANSFORMED_DTYPES[spec.dtype])
 
 
+def domains(blocks: Sequence[np.ndarray], specs: Sequence[TensorSpec]) -> list[Domain]:
+    """What several draws of the inputs say about each of them."""
+    return [
+        domain(spec, [items(block, spec, start) for block in blocks])
+        if spec.dtype in _TRANSFORMED_DTYPES
+        else Domain(kind="fixed")
+        for spec, start in zip(specs, offsets(specs)[0], strict=True)
+    ]
+
+
 def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
     """What several draws of one input say about it.
 
     Args:
-        draws: the tensor's memory in each draw, flat; ignored for dtypes that are never transformed.
+        draws: the tensor's memory in each draw, flat.
     """
     fixed = Domain(kind="fixed")
-    if spec.dtype not in _TRANSFORMED_DTYPES or not spec.num_items:
+    if not spec.num_items:
         return fixed
-    values = np.stack(draws).astype(np.float64)
-    low, high = float(values.min()), float(values.max())
-    if not (np.isfinite(low) and np.isfinite(high)) or low == high or _is_structured(spec, values[0]):
+    if spec.dtype == "int64":
+        return Domain(kind="constant", low=np.nan) if _counts_up(draws) else fixed
+    low, high = float(min(draw.min() for draw in draws)), float(max(draw.max() for draw in draws))
+    if not (np.isfinite(low) and np.isfinite(high)):
         return fixed
-    return Domain(kind="signed" if low < 0 < high else "bounded", low=low, high=high)
+    if low == high:
+        return Domain(kind="constant", low=low, high=high)
+    if spec.dtype == "bool" or _is_structured(spec, draws[0]):
+        return fixed
+    kind: Literal["signed", "bounded"] = "signed" if low < 0 < high else "bounded"
+    return Domain(kind=kind, low=low, high=high, is_mirrored=_is_mirrored(spec, draws[0]))
 
 
 def transformed(
@@ -58,12 +81,14 @@ def transformed(
     """A copy of the inputs in one block, moved to another part of their domains."""
     block = block.copy()
     for spec, start, where in zip(specs, offsets(specs)[0], domains, strict=True):
-        if where.kind != "fixed":
+        if where.kind == "fixed" or (where.is_mirrored and name not in _ALIKE):
+            continue
+        if (where.kind == "constant") == (name == "unlike_constants"):
             values = items(block, spec, start)
-            if name == "few_values":
-                values[:] = _few_values(values, rng)
-                continue
-            values[:] = (_signed if where.kind == "signed" else _bounded)(values, where, name, rng)
+            zeros = values == 0
+            values[:] = _MOVES[name](values, spec, where, rng)
+            if where.kind != "constant":
+                values[zeros] = 0
     return block
 
 
@@ -73,73 +98,134 @@ def perturbed(
     """A copy of a model's state that a trained model could have.
 
     Values are multiplied by factors near 1, and get noise where they have both signs or are all zero; what is never
-    negative, such as a variance, stays so.
+    negative, such as a variance, stays so. Small factors that are all the same become large ones.
 
     Args:
         is_free: per tensor, whether it may change; constants such as a causal mask may not.
     """
     state = state.copy()
     for spec, start, free in zip(specs, offsets(specs)[0], is_free, strict=True):
-        if not free or spec.dtype not in _TRANSFORMED_DTYPES or not spec.num_items:
+        if not free or not spec.dtype.startswith(("float", "bfloat")) or not spec.num_items:
             continue
-        values = items(state, spec, start)
-        changed = values * rng.uniform(0.8, 1.25, values.shape)
-        spread = float(values.std())
-        if values.min() < 0 < values.max() or not values.any():
-            changed += rng.normal(0.0, 0.2 * spread or 0.1, values.shape)
-        values[:] = changed
+        values = as_array(state, spec, start).astype(np.float64)
+        if values.size > 1 and 0 < abs(values[0]) < _NEGLIGIBLE and (values == values[0]).all():
+            changed = rng.uniform(0.5, 1.5, values.shape)  # what hangs on it must show
+        else:
+            changed = values * rng.uniform(0.8, 1.25, values.shape)
+            if values.min() < 0 < values.max() or not values.any():
+                changed += rng.normal(0.0, 0.2 * float(values.std()) or 0.1, values.shape)
+        put_array(state, spec, start, changed)
     return state
 
 
-def _signed(values: np.ndarray, _: Domain, name: str, rng: np.random.Generator) -> np.ndarray:
-    if name == "negated":
-        return -values
-    if name == "large":
-        return values * 10
-    if name == "small":
-        return values * 0.1
-    return np.where(_outliers(values, rng), values * _OUTLIER_FACTOR, values)
+def _negated(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    return -values if where.kind == "signed" else where.low + where.high - values
 
 
-def _bounded(values: np.ndarray, where: Domain, name: str, rng: np.random.Generator) -> np.ndarray:
-    if name == "negated":
-        changed = where.low + where.high - values
-    elif name == "large":
-        changed = where.high - 0.1 * (where.high - values)
-    elif name == "small":
-        changed = where.low + 0.1 * (values - where.low)
+def _large(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    return values * _LARGE if where.kind == "signed" else where.high - (where.high - values) / _LARGE
+
+
+def _small(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    return values * _SMALL if where.kind == "signed" else where.low + _SMALL * (values - where.low)
+
+
+def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
+    changed = values.copy()
+    if where.kind == "signed":
+        changed[chosen] *= _OUTLIER_FACTOR
     else:
-        ends = np.where(rng.random(values.shape) < 0.5, where.low, where.high)
-        changed = np.where(_outliers(values, rng), ends, values)
-    return np.clip(changed, where.low, where.high)
+        changed[chosen] = np.where(rng.random(chosen.size) < 0.5, where.low, where.high)
+    return changed
 
 
-def _few_values(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every stretch of memory with three of its values only.
+def _one_sided(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Values that rounding to 8, 11, 16 or 24 bits moves away from zero, every one of them, by up to one part in 200.
 
-    Rounding to fewer bits is then off by the same amount many times over, and averages no longer hide it.
+    Who rounds operands is off by the same share everywhere then, and no average hides it. To those who do not they are
+    numbers like any others: there are no ties, and sums err as usual.
     """
-    chunks = [
-        rng.choice(rng.choice(chunk, _LEVELS), chunk.size) for chunk in np.array_split(values, _CHUNKS) if chunk.size
-    ]
-    return np.concatenate(chunks)
+    is_single = values.dtype == np.float32
+    width, (given, ones) = (16, _PATTERN_32) if is_single else (45, _PATTERN_64)
+    bits = values.view(np.int32 if is_single else np.int64).astype(np.int64)
+    noise = rng.integers(0, 1 << width, values.size)
+    bits = (bits & ~((1 << width) - 1)) | (noise & ~given) | ones
+    changed = bits.astype(np.int32 if is_single else np.int64).view(values.dtype)
+    return changed if where.kind == "signed" else np.clip(changed, where.low, where.high)
 
 
-def _outliers(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    chosen = np.zeros(values.shape, dtype=bool)
-    chosen[rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))] = True
-    return chosen
+def _signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    if where.kind == "signed":
+        return values
+    return np.where(rng.integers(0, 2, values.size, dtype=np.uint8) == 1, values, -values)
+
+
+def _rare_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """So few, and in one quarter only, that no sample of the values finds them."""
+    changed = values.copy()
+    if where.kind == "bounded":
+        quarter = values.size // 4
+        start = rng.integers(1, 4) * quarter
+        changed[start + rng.integers(0, max(quarter, 1), max(1, int(quarter * _OUTLIER_SHARE)))] *= -1
+    return changed
+
+
+def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Where every draw was the same: a mask with holes for all ones, a little noise for all zeros, another order."""
+    if spec.dtype == "int64":
+        return rng.permutation(values)
+    is_mask = spec.dtype == "bool" or (where.low == 1.0 and values.size >= _MASK_VALUES)
+    if is_mask:
+        changed = rng.integers(0, 2, values.size)
+        length = spec.shape[-1] if spec.shape and values.size % spec.shape[-1] == 0 else 1
+        rows = changed.reshape(-1, length)
+        rows[np.arange(len(rows)), rng.integers(0, length, len(rows))] = where.low  # no row without any
+        return changed
+    if where.low == 0.0:
+        return rng.normal(0.0, 0.1, values.size)
+    return values * rng.uniform(0.8, 1.25, values.size)
+
+
+_Move = Callable[[np.ndarray, TensorSpec, Domain, np.random.Generator], np.ndarray]
+_MOVES: dict[str, _Move] = {
+    "one_sided": _one_sided,
+    "small": _small,
+    "signs": _signs,
+    "rare_signs": _rare_signs,
+    "large": _large,
+    "outliers": _outliers,
+    "negated": _negated,
+    "unlike_constants": _unlike_constants,
+}
+_ALIKE = ("negated", "large", "small")
+"""Moves that leave equal values equal."""
+DISTRIBUTIONS = tuple(_MOVES)
+"""The most telling first."""
+
+
+def _counts_up(draws: Sequence[np.ndarray]) -> bool:
+    """Whether every draw is 0, 1, 2 and so on: places in a row, which may as well come in another order."""
+    first = draws[0]
+    return first.size > 1 and all(np.array_equal(draw, np.arange(first.size)) for draw in draws)
+
+
+def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:
+    if len(spec.shape) < 2 or spec.shape[-1] != spec.shape[-2] or values.size != np.prod(spec.shape):
+        return False
+    matrix = values[: spec.shape[-1] ** 2].reshape(spec.shape[-2:])
+    return spec.shape[-1] > 1 and np.array_equal(matrix, matrix.T)
 
 
 def _is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
-    """Whether one draw looks like a mask, a triangle, a sparse or sorted array, or a table of probabilities."""
-    if len(np.unique(values[:4096])) <= min(_MASK_VALUES, values.size // 2):
+    """Whether one draw looks like a mask, sorted rows, or a table of probabilities."""
+    head = values[:_LOOKED_AT]
+    if len(np.unique(head[:4096][head[:4096] != 0])) <= min(_MASK_VALUES, values.size // 2):
         return True
-    if (values == 0).mean() > _ZERO_SHARE:
-        return True
-    if not spec.shape or spec.shape[-1] < 3 or values.size % spec.shape[-1]:
+    length = spec.shape[-1] if spec.shape else 0
+    if length < 3 or values.size % length or length > head.size:
         return False
-    rows = values.reshape(-1, spec.shape[-1])
+    rows = head[: head.size // length * length].reshape(-1, length).astype(np.float64)
     steps = np.diff(rows[:64], axis=1)
     sums = rows.sum(axis=1)
     is_sorted = bool((steps >= 0).all() or (steps <= 0).all())

@@ -3,23 +3,29 @@
 The allowance for a tensor of floats is the largest of 8 times the reference's own error against float64 and 128 units
 in the last place, both on the scale of the reference's root mean square, and 128 units of the element itself. A plain
 loop over a few thousand summands, Winograd or a fast exponential needs that; an operand rounded to 11 bits is off by
-about twenty times as much.
+about twenty times as much. Where this rule is too coarse or too strict, close_look.py decides.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tasks.judge.wire import TensorSpec, offsets
 
 OWN_ERROR_FACTOR = 8.0
-SCALE_ULPS = 128.0
-ELEMENT_ULPS = 128.0
-# Where float64 could not be had, the reference's own error is not known and is taken to be this many ulps.
-UNKNOWN_OWN_ERROR_ULPS = 32.0
+ALLOWED_ULPS = 128.0
+# Half precision is rounded to once, at the end of what was computed in single precision.
+ALLOWED_ULPS_HALF = 4.0
+# Where float64 could not be had, the reference's own error is not known and is taken to be this share of those ulps.
+UNKNOWN_OWN_ERROR_SHARE = 0.25
+MIN_ROW_ITEMS = 16
+GROSS_SHARE, MANY = 2.0**-7, 0.25
 TINY = np.finfo(np.float32).tiny
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+_EPSILON |= {"complex128": _EPSILON["float64"], "complex64": _EPSILON["float32"]}
+_WIDE = dict.fromkeys(_EPSILON, "float64") | {"complex64": "complex128", "complex128": "complex128"}
+_PARTS = {"complex64": np.float32, "complex128": np.float64}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +47,8 @@ def form_mismatch(actual: Sequence[TensorSpec], expected: Sequence[TensorSpec]) 
     if len(actual) != len(expected):
         return f"{len(actual)} outputs, where the reference has {len(expected)}"
     for index, (ours, theirs) in enumerate(zip(actual, expected, strict=True)):
+        if ours.path != theirs.path:
+            return f"output {index} has the key {ours.path or 'none'}, the reference's {theirs.path or 'none'}"
         if (ours.shape, ours.dtype) != (theirs.shape, theirs.dtype):
             return (
                 f"output {index} is {ours.dtype} of shape {list(ours.shape)}, "
@@ -60,9 +68,7 @@ def compare(
     worst = Comparison(max_error=0.0)
     for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):
         ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
-        found = (
-            _compare_floats(ours, theirs, spec, own_errors[index]) if spec.dtype in _EPSILON else _exact(ours, theirs)
-        )
+        found = _compare_floats(ours, theirs, spec, own_errors[index]) if is_inexact(spec) else _exact(ours, theirs)
         if found.max_error > worst.max_error:
             worst = Comparison(
                 max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else ""
@@ -70,12 +76,56 @@ def compare(
     return worst
 
 
+def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+    """Whether the allowance would do on a scale of its own for every row, a slice along the first dimension."""
+    for spec, start in zip(specs, offsets(specs)[0], strict=True):
+        if not is_inexact(spec) or num_rows(spec) == 1:
+            continue
+        ours, theirs = (as_array(block, spec, start).reshape(num_rows(spec), -1) for block in (actual, truth))
+        with np.errstate(all="ignore"):
+            difference = np.abs(ours - theirs)
+            scales = np.sqrt(np.einsum("ij,ij->i", theirs, theirs, dtype=np.float64) / theirs.shape[1])
+            off = ~(difference.max(axis=1) <= allowed_share(spec) * scales)
+            off &= np.isfinite(scales)
+            if (difference[off] > np.maximum(allowed_share(spec) * np.abs(theirs[off]), TINY)).any():
+                return False
+    return True
+
+
+def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+    """Whether many values of an output are off by a good part of themselves, however small they are."""
+    for spec, start in zip(specs, offsets(specs)[0], strict=True):
+        if is_inexact(spec) and spec.num_items:
+            ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
+            with np.errstate(all="ignore"):
+                is_off = np.abs(ours - theirs) > np.maximum(GROSS_SHARE * np.abs(theirs), TINY)
+            if is_off.mean() > MANY:
+                return True
+    return False
+
+
+def num_rows(spec: TensorSpec) -> int:
+    """Slices along the first dimension that has several, or 1 where they would be too short to have a scale."""
+    rows = next((size for size in spec.shape if size > 1), 1)
+    return rows if spec.num_items >= rows * MIN_ROW_ITEMS else 1
+
+
+def is_inexact(spec: TensorSpec) -> bool:
+    return spec.dtype in _EPSILON
+
+
+def allowed_share(spec: TensorSpec) -> float:
+    """What is allowed on any scale, as a share of it."""
+    ulps = ALLOWED_ULPS_HALF if spec.dtype in ("float16", "bfloat16") else ALLOWED_ULPS
+    return ulps * _EPSILON[spec.dtype]
+
+
 def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
     """The error of a single-precision run against a double-precision one, per output, as a share of the scale."""
     wide = widened(specs)
     errors = []
     for spec, start, wide_spec, wide_start in zip(specs, offsets(specs)[0], wide, offsets(wide)[0], strict=True):
-        if spec.dtype not in _EPSILON or not spec.num_items:
+        if not is_inexact(spec) or not spec.num_items:
             errors.append(0.0)
             continue
         ours = as_array(single, spec, start).astype(np.float64)
@@ -89,29 +139,42 @@ def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpe
 
 def widened(specs: Sequence[TensorSpec]) -> list[TensorSpec]:
     """The forms that the outputs take in a double-precision run."""
-    return [TensorSpec.from_json(["float64" if s.dtype in _EPSILON else s.dtype, list(s.shape)]) for s in specs]
+    return [replace(spec, dtype=_WIDE.get(spec.dtype, spec.dtype)) for spec in specs]
 
 
 def unknown_own_error(spec: TensorSpec) -> float:
-    return UNKNOWN_OWN_ERROR_ULPS * _EPSILON.get(spec.dtype, 0.0)
+    return UNKNOWN_OWN_ERROR_SHARE * allowed_share(spec) if is_inexact(spec) else 0.0
 
 
 def as_array(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
-    """The tensor's values within a block; bfloat16 is widened, everything else is a view."""
+    """The tensor's values within a block, complex numbers as pairs; bfloat16 is widened, the rest is a view."""
     raw = block[start : start + spec.num_bytes]
     if spec.dtype == "bfloat16":
         return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return raw.view(np.dtype(spec.dtype))
+    return raw.view(_PARTS.get(spec.dtype, np.dtype(spec.dtype)))
 
 
-def is_finite(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+def put_array(block: np.ndarray, spec: TensorSpec, start: int, values: np.ndarray) -> None:
+    """Write a tensor's values into a block, rounded to its dtype."""
+    raw = block[start : start + spec.num_bytes]
+    if spec.dtype == "bfloat16":  # the upper half of a float32
+        raw.view(np.uint16)[:] = values.astype(np.float32).view(np.uint32) >> 16
+    else:
+        raw.view(_PARTS.get(spec.dtype, np.dtype(spec.dtype)))[:] = values
+
+
+def is_as_finite(block: np.ndarray, plain: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+    """Whether there are infinities, or values that are not numbers, only in tensors that usually have some."""
+    for spec, start in zip(specs, offsets(specs)[0], strict=True):
+        ours, usual = (as_array(values, spec, start) for values in (block, plain))
+        if any(is_odd(ours).any() and not is_odd(usual).any() for is_odd in (np.isnan, np.isinf)):
+            return False
+    return True
+
+
+def has_numbers(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
     starts, _ = offsets(specs)
-    return all(bool(np.isfinite(as_array(block, s, at)).all()) for s, at in zip(specs, starts, strict=True))
-
-
-def has_nan(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
-    starts, _ = offsets(specs)
-    return any(bool(np.isnan(as_array(block, s, at)).any()) for s, at in zip(specs, starts, strict=True))
+    return any(bool(np.isfinite(as_array(block, s, at)).any()) for s, at in zip(specs, starts, strict=True))
 
 
 def rms(values: np.ndarray) -> float:
@@ -133,14 +196,13 @@ def _exact(ours: np.ndarray, theirs: np.ndarray) -> Comparison:
 def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_error: float) -> Comparison:
     if not theirs.size:
         return Comparison(max_error=0.0)
-    epsilon = _EPSILON[spec.dtype]
     with np.errstate(all="ignore"):
-        base = max(OWN_ERROR_FACTOR * own_error, SCALE_ULPS * epsilon) * _quick_rms(theirs)
+        base = max(OWN_ERROR_FACTOR * own_error, allowed_share(spec)) * _quick_rms(theirs)
         difference = np.abs(ours - theirs)
         worst = float(difference.max())
     if worst <= base:  # never for NaN
         return Comparison(max_error=worst / base if base > 0 else 0.0)
-    return _compare_carefully(ours, theirs, base, ELEMENT_ULPS * epsilon)
+    return _compare_carefully(ours, theirs, base, allowed_share(spec))
 
 
 def _quick_rms(values: np.ndarray) -> float:

@@ -16,11 +16,15 @@ from tasks.errors import MachineError, WorkerError
 from tasks.judge.cuda import Device, DeviceArena
 from tasks.judge.lease import Lease
 from tasks.judge.processes import END_S, START_S, WorkerProcess
-from tasks.judge.sandbox import Limits
-from tasks.judge.scratch import CACHE_REMEDY, RESERVE_BYTES, SCRATCH_REMEDY, compiler_cache, require_space
+from tasks.judge.walls.cgroup import ControlGroups
+from tasks.judge.walls.crowd import Crowd
+from tasks.judge.walls.sandbox import MAX_PROCESSES, SCRATCH_BYTES, Limits
+from tasks.judge.walls.scratch import CACHE_REMEDY, RESERVE_BYTES, SCRATCH_REMEDY, compiler_cache, require_space
 from tasks.judge.wire import Arena
 
 PROGRAM = "tasks.judge.zygote"
+TOGETHER_BYTES = 2 << 30  # beyond what one process may use: for compilers, and the scratch folder, which lies in memory
+DEVICE_BYTES = 8 << 30  # what a driver keeps of its own, and for the larger compilers
 HEADER_BYTES = 256 << 20  # the precompiled headers of torch 2.13 take 150 MiB
 # Everything else is left behind: a candidate finds no token, no proxy and no path of the user in its environment.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
@@ -29,6 +33,7 @@ OWN_VARIABLES = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "USER": "nobody",  # asked for by the compiler of graphs, and workers have a number only
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",  # what is printed before a kill is kept
     "PYTHONIOENCODING": "utf-8:replace",
@@ -69,6 +74,7 @@ class ForkServer:
                 start_new_session=True,  # Ctrl-C is the referee's to handle
             )
         self.facts = self._await_start()
+        self._groups = ControlGroups(scratch.name)
 
     def _await_start(self) -> dict[str, Any]:
         if select.select([self._control], [], [], START_S)[0] and (frame := self._control.recv(1 << 16)):
@@ -106,6 +112,7 @@ class ForkServer:
             scratch.mkdir(mode=0o700)
         except OSError as error:
             raise MachineError(f"the judge cannot make {scratch}: {error}; {SCRATCH_REMEDY}") from error
+        crowd = self._crowd(memory_bytes + arena_bytes, scratch)
         limits = Limits(
             memory_bytes=memory_bytes,
             cpu_s=cpu_s,
@@ -115,13 +122,15 @@ class ForkServer:
             user_home=os.path.expanduser("~"),
             compiler_cache=str(self._compiler_cache),
             has_device=self._device is not None,
+            max_processes=None if crowd.limits_processes else MAX_PROCESSES,
         )
         arena = DeviceArena(self._device, arena_bytes) if self._device else Arena(arena_bytes)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log_read, log_write = os.pipe()
         life_read, life_write = os.pipe()
-        worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease)
+        worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd)
         request = {"op": "spawn", "limits": limits.to_json(), "arena_bytes": arena.num_bytes}
+        request["entrances"] = crowd.entrances
         try:
             with self._lock:
                 self._send(request, [theirs.fileno(), log_write, life_write, *arena.fds])
@@ -131,6 +140,18 @@ class ForkServer:
             os.close(life_write)
         worker.await_start()
         return worker
+
+    def _crowd(self, memory_bytes: int, scratch: Path) -> Crowd:
+        """What all processes of a worker may use together."""
+        memory_bytes += TOGETHER_BYTES + (DEVICE_BYTES if self._device else 0)
+        return Crowd(
+            self._groups.take(memory_bytes=memory_bytes, processes=MAX_PROCESSES),
+            self._groups.give_back,
+            memory_bytes=memory_bytes,
+            processes=MAX_PROCESSES,
+            disk_bytes=SCRATCH_BYTES,
+            scratch=scratch,
+        )
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> None:
         try:
@@ -158,6 +179,7 @@ class ForkServer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._groups.close()
 
 
 def _scrubbed(environment: Mapping[str, str], device: Device | None) -> dict[str, str]:

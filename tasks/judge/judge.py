@@ -1,31 +1,32 @@
 """The judge: one object that owns the processes and turns candidates into verdicts."""
 
-import contextlib
 import os
-import queue
 import random
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from tasks.errors import MachineError, WorkerError
 from tasks.judge import environment
 from tasks.judge.cuda import Device
+from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.lease import Lease
+from tasks.judge.long import OnProgress
+from tasks.judge.pair import roomy_layout
 from tasks.judge.processes import WorkerProcess
-from tasks.judge.referee import Evidence, Examination, RefusedError
-from tasks.judge.sandbox import FIRST_UID, NUM_UIDS
-from tasks.judge.scratch import ScratchFolder
+from tasks.judge.referee import Circumstances, Examination
 from tasks.judge.screen import Screened, screen
+from tasks.judge.slots import Slot, Slots
 from tasks.judge.studies import Studies
 from tasks.judge.study import ARENA_BYTES, BadProblemError
-from tasks.judge.timing import PROTOCOL
+from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Status, Verdict
+from tasks.judge.walls.sandbox import FIRST_UID, NUM_UIDS
+from tasks.judge.walls.scratch import ScratchFolder
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -34,14 +35,6 @@ STUDY_MEMORY_BYTES = 8 << 30
 STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
 DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks like
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Slot:
-    """A core to judge on, and the user that workers there become."""
-
-    core: int
-    uid: int | None
 
 
 class Judge:
@@ -54,7 +47,7 @@ class Judge:
     def __init__(self, params: JudgeParams) -> None:
         self._params = params
         self._secret = secrets.token_hex(16)
-        self._slots: queue.LifoQueue[_Slot] = queue.LifoQueue()
+        self._slots = Slots()
         self._studies = Studies()
         self._server: ForkServer | None = None
         self._server_lock = threading.Lock()
@@ -88,12 +81,28 @@ class Judge:
         if self._scratch is not None:
             self._scratch.remove()
 
-    def judge(self, problem: Problem, candidate: Candidate, *, seed: int) -> Verdict:
+    @property
+    def protocol(self) -> str:
+        """The version of the way of judging; verdicts of different tiers have different ones."""
+        return PROTOCOL_OF_TIER[self._params.tier]
+
+    def judge(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        *,
+        seed: int,
+        best_speedup: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Verdict:
         """What one candidate is worth. Safe to call from several threads; waits for a free core.
 
         Args:
             seed: decides the order of rounds and the choice of inputs and weights; inputs themselves also depend on a
                 secret of this judge, so that no candidate can know them.
+            best_speedup: the best known for the problem, if any: a jump over it is timed twice.
+            on_progress: called by the long tier about once a second with the share of the window that has passed and
+                what is known, in words. What it raises ends the judgement.
 
         Raises:
             WorkerError: if the judge's own processes failed twice; trying again may help.
@@ -106,8 +115,15 @@ class Judge:
             screened = screen(candidate.source)
             if screened.status is not None:
                 raise RefusedError(screened.status, screened.detail)
-            with self._slot() as slot:
-                self._examine(slot, problem, candidate, screened, evidence, seed)
+            circumstances = Circumstances(
+                rng=random.Random(f"{self._secret} {seed} {candidate.candidate_id}"),
+                best_speedup=best_speedup,
+                on_progress=on_progress or (lambda share, words: None),
+            )
+            if self._scratch is None:
+                raise MachineError("the judge is not open; use it in a with statement")
+            with self._slots.taken() as slot:
+                self._examine(slot, problem, candidate, screened, evidence, circumstances)
         except RefusedError as refused:
             status, detail = refused.status, refused.detail
             evidence.timing = None
@@ -119,7 +135,7 @@ class Judge:
             status=status,
             device=self.device,
             environment=self.environment,
-            protocol=PROTOCOL,
+            protocol=self.protocol,
             detail=detail,
             checks=tuple(evidence.checks),
             max_error=evidence.max_error,
@@ -130,16 +146,21 @@ class Judge:
         )
 
     def _examine(
-        self, slot: _Slot, problem: Problem, candidate: Candidate, screened: Screened, evidence: Evidence, seed: int
+        self,
+        slot: Slot,
+        problem: Problem,
+        candidate: Candidate,
+        screened: Screened,
+        evidence: Evidence,
+        circumstances: Circumstances,
     ) -> None:
-        rng = random.Random(f"{self._secret} {seed} {candidate.candidate_id}")
         for attempt in range(1, ATTEMPTS + 1):
             evidence.checks.clear()
             server = self._living_fork_server()
             try:
-                if screened.mentions_compile:
+                if screened.mentions_compile and self._device is None:  # it would take up the device before workers do
                     server.warm_compiler()
-                self._examine_once(slot, server, problem, candidate, evidence, rng)
+                self._examine_once(slot, server, problem, candidate, evidence, circumstances)
                 return
             except WorkerError:
                 server.require_space()
@@ -152,25 +173,28 @@ class Judge:
 
     def _examine_once(
         self,
-        slot: _Slot,
+        slot: Slot,
         server: ForkServer,
         problem: Problem,
         candidate: Candidate,
         evidence: Evidence,
-        rng: random.Random,
+        circumstances: Circumstances,
     ) -> None:
+        params = self._params
+        cpu_s = 2 * params.timeout_s + (params.long.window_s if params.tier == "long" else 0.0)
+
         def spawn() -> WorkerProcess:
             return server.spawn(
-                arena_bytes=study.layout.num_bytes,
+                arena_bytes=roomy_layout(study).num_bytes,
                 core=slot.core,
                 uid=slot.uid,
-                memory_bytes=self._params.memory_bytes,
-                cpu_s=int(2 * self._params.timeout_s) + 1,
+                memory_bytes=params.memory_bytes,
+                cpu_s=int(cpu_s) + 1,
             )
 
         study = self._studies.take(problem, lambda: self._spawn_study(slot, server))
         try:
-            examination = Examination(study, spawn, self._params, evidence=evidence, rng=rng)
+            examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
             try:
                 examination.run(candidate)
             except RefusedError as refused:
@@ -185,24 +209,10 @@ class Judge:
         finally:
             self._studies.give_back(study)
 
-    def _spawn_study(self, slot: _Slot, server: ForkServer) -> WorkerProcess:
+    def _spawn_study(self, slot: Slot, server: ForkServer) -> WorkerProcess:
         return server.spawn(
             arena_bytes=ARENA_BYTES, core=slot.core, uid=slot.uid, memory_bytes=STUDY_MEMORY_BYTES, cpu_s=STUDY_CPU_S
         )
-
-    @contextlib.contextmanager
-    def _slot(self) -> Iterator[_Slot]:
-        """A free core, with this thread on it: the referee and both workers take turns there."""
-        if self._scratch is None:
-            raise MachineError("the judge is not open; use it in a with statement")
-        slot = self._slots.get()
-        cores = os.sched_getaffinity(0)
-        try:
-            os.sched_setaffinity(0, {slot.core})
-            yield slot
-        finally:
-            os.sched_setaffinity(0, cores)
-            self._slots.put(slot)
 
     def _living_fork_server(self) -> ForkServer:
         with self._server_lock:
@@ -220,7 +230,7 @@ class Judge:
         walls = self._walls(server, cores[0])
         for index in reversed(range(self._params.workers)):
             uid = FIRST_UID + index % NUM_UIDS if "uid" in walls else None
-            self._slots.put(_Slot(core=cores[index % len(cores)], uid=uid))
+            self._slots.add(Slot(core=cores[index % len(cores)], uid=uid))
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 from tasks.judge.cuda import FLUSH_BYTES, Device
+from tasks.judge.device_memory import used_bytes
 from tasks.judge.wire import WireError
 
 ALONE = frozenset({"call", "recopy", "call_in_float64"})
@@ -17,6 +18,7 @@ QUIET_S = 2.0
 MAX_WAIT_S = 300.0
 # A flush of the caches takes a tenth of a millisecond, unless kernels of somebody else are running.
 BUSY_FACTOR, BUSY_MS = 4.0, 1.0
+MIN_FREE_BYTES, MAX_SHARE = 2 << 30, 0.2
 
 
 class Lease:
@@ -32,38 +34,52 @@ class Lease:
         self._usual_ms = min(self._flush_ms() for _ in range(5))
 
     @contextlib.contextmanager
-    def turn(self, operation: str) -> Iterator[float]:
-        """Hold the device while a worker does something, if it needs it alone.
+    def turn(self, pid: int, *, alone: bool) -> Iterator[float]:
+        """Let a worker do something, if need be alone on the device.
 
         Yields:
             The seconds waited for it.
+
+        Raises:
+            WireError: if that worker has left next to no memory to others.
         """
-        if operation in ALONE:
+        if alone:
             asked_at = time.monotonic()
             with self._lock:
                 self._flush_ms()
                 yield time.monotonic() - asked_at
-            return
-        with self._counting:
-            self._num_at_large += 1
-        try:
-            yield 0.0
-        finally:
+        else:
             with self._counting:
-                self._num_at_large -= 1
+                self._num_at_large += 1
+            try:
+                yield 0.0
+            finally:
+                with self._counting:
+                    self._num_at_large -= 1
+        self._require_memory(pid)
 
-    def await_quiet(self) -> None:
+    def _require_memory(self, pid: int) -> None:
+        free_bytes, total_bytes = self._device.memory_bytes
+        if free_bytes < MIN_FREE_BYTES and (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * total_bytes:
+            raise WireError(f"the process took {used >> 20} MiB of the device's memory")
+
+    def await_quiet(self) -> float:
         """Wait until nothing runs on the device; to be asked within a turn, when the worker has answered.
+
+        Returns:
+            The ms for which somebody's kernels went on.
 
         Raises:
             WireError: if that worker's kernels go on although it said that it was ready.
         """
-        blamed_s, started = 0.0, time.monotonic()
+        blamed_s, started, late_ms = 0.0, time.monotonic(), 0.0
         while (flush_ms := self._flush_ms()) > max(BUSY_MS, BUSY_FACTOR * self._usual_ms):
+            late_ms += flush_ms
             if not self._num_at_large:  # nobody else could be at work
                 blamed_s += flush_ms / 1e3
             if blamed_s > QUIET_S or time.monotonic() - started > MAX_WAIT_S:
                 raise WireError("the process kept the device busy after it had answered")
+        return late_ms + max(0.0, flush_ms - self._usual_ms)
 
     def close(self) -> None:
         self._device.free(self._flush_at, self._flush_size, self._fd)

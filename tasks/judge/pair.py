@@ -5,23 +5,40 @@ differently in the past differ in speed by several percent for the rest of their
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from tasks.errors import WorkerError
 from tasks.judge.processes import Failure, WorkerProcess
-from tasks.judge.program import Program
+from tasks.judge.program import MIN_SLOTS, Answers, Layout, Program, StateRow
 from tasks.judge.screen import CLASS_NAME
 from tasks.judge.study import CLASS_NAME as REFERENCE_NAME
 from tasks.judge.study import FILE_NAME, LIMIT_S, Study
-from tasks.judge.wire import DeadlineError, TensorSpec, WireError
+from tasks.judge.timing import MAX_CALLS
+from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.variants.candidate import Candidate
 
 LATE_S = 0.05
+SLOTS_BYTES = 32 << 20  # room for inputs and outputs of the calls that share an exchange
+DEVICE_SLOTS_BYTES = 256 << 20
 
 Answer = TypeVar("Answer")
+
+
+def roomy_layout(study: Study) -> Layout:
+    """An arena for one program of the problem, with slots for as many calls as one exchange may hold."""
+    layout = study.layout
+    input_bytes = layout.input_bytes
+    is_on_host = isinstance(study.worker.arena, Arena)
+    affordable = (SLOTS_BYTES if is_on_host else DEVICE_SLOTS_BYTES) // max(input_bytes + layout.capacity, 1)
+    return Layout.fitting(
+        state_bytes=layout.inputs_at[0] - layout.state_at,
+        input_bytes=input_bytes,
+        output_bytes=layout.capacity,
+        num_slots=max(MIN_SLOTS, min(MAX_CALLS, affordable)),
+    )
 
 
 class Pair:
@@ -35,25 +52,65 @@ class Pair:
         """Start the candidate's worker, not yet the reference's.
 
         Args:
-            spawn: starts a worker whose arena holds one program of the problem.
+            spawn: starts a worker whose arena has the roomy layout.
             seed: makes the weights of both.
             timeout_s: how long the candidate may take for everything.
         """
         self._study = study
         self._spawn = spawn
         self._seed = seed
-        self.candidate = Program(spawn(), study.layout)
+        self._layout = roomy_layout(study)
+        self.candidate = Program(spawn(), self._layout)
         self._reference: Program | None = None
+        self._names: list[str | None] = []
+        self.unheld: list[int] = []
+        """Weights of the reference that the candidate keeps nowhere."""
+        self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
+
+    @property
+    def input_bytes(self) -> int:
+        """Of one call."""
+        return self._layout.input_bytes
+
+    @property
+    def state_bytes(self) -> int:
+        """Of the reference's weights."""
+        return self._layout.inputs_at[0] - self._layout.state_at
+
+    def allow_time(self) -> None:
+        """Start the candidate's limit on time anew."""
+        self._deadline = time.monotonic() + self._timeout_s
 
     def load(self, candidate: Candidate) -> bool:
         """Load and build the candidate; returns whether the reference's weights fit it."""
         source, study = candidate.source, self._study
-        self.candidate.load(source, filename="candidate.py", class_name=CLASS_NAME, deadline=self._deadline)
-        state = self.candidate.build(self._seed, study.init_inputs, self._deadline)
-        self.candidate.worker.ask("inputs", self._deadline, inputs=study.input_rows)
-        forms = {name: [name, spec.dtype, list(spec.shape)] for name, spec, _ in state}
-        return all(forms.get(row[0]) == row for row in study.state_rows)
+        self.candidate.load(
+            source,
+            filename="candidate.py",
+            class_name=CLASS_NAME,
+            precision=study.problem.precision,
+            deadline=self._deadline,
+        )
+        rows, other_items = self.candidate.build(self._seed, study.init_inputs, self._deadline)
+        self.candidate.expect_inputs(study.inputs, self._deadline)
+        return self._find_places(rows, other_items)
+
+    def _find_places(self, rows: Sequence[StateRow], other_items: int) -> bool:
+        """Under which names the candidate keeps the reference's weights, and whether it does so with all of them."""
+        weights = self._study.weights
+        state = weights.states[self._seed]
+        if self.candidate.load_state(state, weights.rows, self._deadline):
+            self._names = [name for name, *_ in weights.rows]
+            return True
+        num_bytes = offsets([spec for _, spec, _ in rows])[1]
+        if num_bytes > self.state_bytes:
+            return False
+        self._names = weights.names_in(rows, self.candidate.save_state(num_bytes, self._deadline), self._seed)
+        spare_items = other_items + sum(spec.num_items for name, spec, _ in rows if name not in self._names)
+        unheld = [index for index, name in enumerate(self._names) if name is None and weights.is_free[index]]
+        self.unheld = [index for index in unheld if weights.specs[index].num_items > spare_items]
+        return not unheld
 
     def rebuild(self, seed: int) -> None:
         """Make both models anew under another seed."""
@@ -63,8 +120,8 @@ class Pair:
 
     def load_state(self, state: np.ndarray) -> None:
         """Overwrite the weights of both in place."""
-        rows = self._study.state_rows
-        self.candidate.load_state(state, rows, self._deadline)
+        rows = self._study.weights.rows
+        self.candidate.load_state(*self._study.weights.under_names(state, self._names), self._deadline)
         self._ask_reference(lambda reference, deadline: reference.load_state(state, rows, deadline))
 
     def answer(
@@ -81,28 +138,44 @@ class Pair:
             lambda reference, deadline: reference.call(block, deadline, slot=slot, fresh=fresh, hold=hold)
         )[1:]
 
+    def answers(self, blocks: Sequence[np.ndarray]) -> Answers:
+        """What the candidate answers to several calls in one exchange."""
+        return self.candidate.calls(blocks, self._deadline)
+
+    def truths(self, blocks: Sequence[np.ndarray]) -> Answers:
+        """What the reference answers to them."""
+        return self._ask_reference(lambda reference, deadline: reference.calls(blocks, deadline))
+
     def has_inputs(self, block: np.ndarray, *, slot: int) -> bool:
         """Whether the candidate's inputs still are what it was given."""
         at = self.candidate.layout.inputs_at[slot]
         return np.array_equal(self.candidate.worker.arena.read(at, block.size), block)
 
-    def held_answer(self, *, slot: int) -> np.ndarray:
-        """The candidate's held outputs as they are by now."""
-        return self.candidate.recopy(self._deadline, slot=slot).outputs[0]
+    def held_outputs(self, *, slot: int) -> tuple[np.ndarray, np.ndarray]:
+        """The candidate's and the reference's held outputs as they are by now."""
+        ours = self.candidate.recopy(self._deadline, slot=slot).outputs[0]
+        return ours, self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=slot)).outputs[0]
 
-    def late_answer(self, num_bytes: int, *, slot: int) -> np.ndarray:
+    def late_answer(self, *, slot: int) -> np.ndarray:
         """What stands in the place of the candidate's outputs a while after it answered."""
         self.candidate.worker.thaw()
         time.sleep(LATE_S)
-        return self.candidate.worker.arena.read(self.candidate.layout.outputs_at[slot], num_bytes)
+        return self.candidate.outputs_by_now(slot=slot)
 
-    def exchange_ms(self) -> float:
-        """What it takes to ask for nothing and to copy the outputs of the held call."""
-        return self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=0)).taken_ms
+    def exchange(self, *, calls: int) -> Answers:
+        """Ask the reference for nothing but to copy the outputs of the held call so many times."""
+        return self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=0, times=calls))
 
-    def compiled_frames(self) -> int:
-        frames = self.candidate.worker.ask("loaded", self._deadline).get("compiled_frames")
-        return frames if isinstance(frames, int) else 0
+    def num_graphs(self) -> int:
+        """How many graphs the candidate's process says that it has compiled or captured."""
+        answer = self.candidate.worker.ask("loaded", self._deadline)
+        counts = [answer.get(name) for name in ("compiled_frames", "captured_graphs")]
+        return sum(count for count in counts if isinstance(count, int))
+
+    @property
+    def reference_pid(self) -> int | None:
+        """The reference's process, once there is one."""
+        return self._reference.worker.pid if self._reference else None
 
     def close(self) -> None:
         """End both processes."""
@@ -116,7 +189,7 @@ class Pair:
         deadline = asked_at + LIMIT_S
         try:
             if self._reference is None:
-                self._reference = Program(self._spawn(), self._study.layout)
+                self._reference = Program(self._spawn(), self._layout)
                 self._load_reference(self._reference, deadline)
             return question(self._reference, deadline)
         except (Failure, WireError, DeadlineError) as error:
@@ -128,6 +201,14 @@ class Pair:
 
     def _load_reference(self, reference: Program, deadline: float) -> None:
         study = self._study
-        reference.load(study.problem.source, filename=FILE_NAME, class_name=REFERENCE_NAME, deadline=deadline)
+        problem = study.problem
+        reference.load(
+            problem.source,
+            filename=FILE_NAME,
+            class_name=REFERENCE_NAME,
+            precision=problem.precision,
+            deadline=deadline,
+        )
         reference.build(self._seed, study.init_inputs, deadline)
-        reference.worker.ask("inputs", deadline, inputs=study.input_rows)
+        reference.expect_inputs(study.inputs, deadline)
+        reference.load_state(study.weights.states[self._seed], study.weights.rows, deadline)

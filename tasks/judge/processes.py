@@ -7,13 +7,16 @@ import shutil
 import signal
 import socket
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tasks.errors import WorkerError
+from tasks.judge import remote_memory
 from tasks.judge.cuda import DeviceArena
 from tasks.judge.lease import ALONE, Lease
-from tasks.judge.wire import Arena, Channel, DeadlineError, WireError
+from tasks.judge.walls.crowd import Crowd
+from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded
 
 START_S = 120.0
 END_S = 10.0
@@ -29,6 +32,16 @@ class Failure(Exception):
         self.text = text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What one exchange took."""
+
+    inner_ms: float
+    """From our sending to the kernel's taking of the answer: the least that the worker can have worked."""
+    outer_ms: float
+    """From letting the worker run to having it stopped again: the most."""
+
+
 class WorkerProcess:
     """One worker, its arena and what it printed."""
 
@@ -40,12 +53,16 @@ class WorkerProcess:
         arena: Arena | DeviceArena,
         scratch: Path,
         lease: Lease | None,
+        crowd: Crowd,
     ) -> None:
         self.arena = arena
+        self._crowd = crowd
         self._lease = lease
         self._waited_s = 0.0
+        self._has_called = False
         self.walls: list[str] = []
         self.reads_installation = False
+        self.is_readable = False  # whether outputs are read from its memory; else it copies them into the arena
         self.pid = 0
         self._supervisor_pid = 0
         self._stopped: list[int] = []
@@ -67,9 +84,13 @@ class WorkerProcess:
                 raise DeadlineError
             self._supervisor_pid, self.pid = (int(word) for word in os.read(self._life_fd, 64).split())
             self._pid_fd = os.pidfd_open(self.pid)
-            answer, _ = self._channel.receive(deadline)
+            answer = decoded(self._channel.receive(deadline)[0])
             self.walls = [str(wall) for wall in answer["walls"]]
+            self._crowd.begin(self.walls)
             self.reads_installation = bool(answer["reads_installation"])
+            # Where a process may handle its own page faults, whoever reads its memory can be made to wait for ever.
+            is_safe = isinstance(self.arena, Arena) and "calls" in self.walls
+            self.is_readable = is_safe and remote_memory.is_readable(self.pid, int(answer["probe"]))
         except (WireError, DeadlineError, OSError, KeyError, ValueError) as error:
             self.end()
             raise WorkerError(f"a worker process did not start: {error!r} {self._channel.log}") from error
@@ -78,8 +99,8 @@ class WorkerProcess:
         """What the worker answers; see time_ask."""
         return self.time_ask(operation, deadline, **fields)[0]
 
-    def time_ask(self, operation: str, deadline: float, **fields: Any) -> tuple[dict[str, Any], float]:
-        """The worker's answer, and the ms between our sending and the kernel's taking of the answer.
+    def time_ask(self, operation: str, deadline: float, **fields: Any) -> tuple[dict[str, Any], Taken]:
+        """The worker's answer, and what it took.
 
         Between answers the worker is stopped: it can neither work ahead, nor go on working unseen, nor disturb the
         worker whose turn it is. Waiting for the device moves the deadline.
@@ -90,13 +111,15 @@ class WorkerProcess:
             WireError: if the process ended or answers nonsense.
         """
         if self._lease is None:
-            answer, taken_ms = self._exchange(operation, deadline, fields)
+            answer, taken = self._exchange(operation, deadline, fields)
         else:
-            with self._lease.turn(operation) as waited_s:
+            alone = operation in ALONE and self._has_called  # a first call may build for a minute, and is not timed
+            self._has_called = self._has_called or operation in ALONE
+            with self._lease.turn(self.pid, alone=alone) as waited_s:
                 self._waited_s += waited_s
-                answer, taken_ms = self._exchange(operation, deadline + self._waited_s, fields)
-                if operation in ALONE:
-                    self._lease.await_quiet()
+                answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
+                if alone:
+                    taken = replace(taken, outer_ms=taken.outer_ms + self._lease.await_quiet())
         if answer.get("id") != self._last_id:
             raise WireError("the process sent an answer that was not asked for")
         failure = answer.get("error")
@@ -104,19 +127,31 @@ class WorkerProcess:
             if not isinstance(failure, dict):
                 raise WireError("the process sent something that is not an answer")
             raise Failure(str(failure.get("kind", "raised")), str(failure.get("text", "")))
-        return answer, taken_ms
+        return answer, taken
 
-    def _exchange(self, operation: str, deadline: float, fields: dict[str, Any]) -> tuple[dict[str, Any], float]:
+    def _exchange(self, operation: str, deadline: float, fields: dict[str, Any]) -> tuple[dict[str, Any], Taken]:
         self._last_id += 1
+        frame = encoded({"op": operation, "id": self._last_id, **fields})
+        self._look()
+        thawed_at = time.time_ns()
         self.thaw()
-        sent_at = self._channel.send({"op": operation, "id": self._last_id, **fields})
-        answer, answered_at = self._channel.receive(deadline)
+        sent_at = time.time_ns()
+        self._channel.send(frame)
+        try:
+            answer, answered_at = self._channel.receive(deadline, self._look if self._crowd.is_watched else None)
+        except WireError as error:
+            raise self._crowd.explained(error) from None
         self._freeze()
-        return answer, (answered_at - sent_at) / 1e6
+        frozen_at = time.time_ns()
+        taken = Taken(inner_ms=(answered_at - sent_at) / 1e6, outer_ms=(frozen_at - thawed_at) / 1e6)
+        return decoded(answer), taken
 
     @property
     def log(self) -> str:
         return self._channel.log
+
+    def _look(self) -> None:
+        self._crowd.look(lambda: descendants(self._supervisor_pid))
 
     def thaw(self) -> None:
         """Let the worker run although nothing was asked of it."""
@@ -149,6 +184,7 @@ class WorkerProcess:
             os.close(self._pid_fd)
             self._pid_fd = -1
         self.arena.close()
+        self._crowd.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _signal(self, number: int) -> None:

@@ -1,16 +1,45 @@
 """A program in a worker process, the reference's or a candidate's alike, and where its tensors lie in memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 
-from tasks.judge.processes import WorkerProcess
+from tasks.judge import remote_memory
+from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.wire import MAX_TENSORS, TensorSpec, WireError, aligned, offsets
 
 TEXT_BYTES = 1 << 20
+GUARD_BYTES = 4_096  # before and behind all inputs of a call: who reads past their ends finds no zeros there
 MIN_SLOTS = 2  # so that one call can be held while another is made
+
+
+StateRow = tuple[str, TensorSpec, str]
+"""Name, form and kind of a tensor of a model's state."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arguments:
+    """What a call is given: plain data as JSON, and the form of the tensors within it."""
+
+    tree: Any
+    specs: tuple[TensorSpec, ...]
+    with_grad: tuple[bool, ...]
+    """Per tensor, whether it asks for a gradient."""
+    block: np.ndarray = field(compare=False)
+    """The bytes of the tensors, one after the other."""
+    needs_grad_mode: bool = False
+    """Whether the program computes gradients without switching them on itself."""
+
+    @classmethod
+    def from_json(cls, row: dict[str, Any], block: np.ndarray) -> Self:
+        specs = tuple(TensorSpec.from_json(spec) for spec in row["specs"])
+        return cls(tree=row["tree"], specs=specs, with_grad=tuple(row["with_grad"]), block=block)
+
+    def to_json(self) -> dict[str, Any]:
+        specs = [spec.to_json() for spec in self.specs]
+        return {"tree": self.tree, "specs": specs, "with_grad": list(self.with_grad)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,18 +49,22 @@ class Layout:
     state_at: int
     inputs_at: tuple[int, ...]
     outputs_at: tuple[int, ...]
+    input_bytes: int
+    """Of one slot, without the guards."""
     capacity: int
     """Bytes of one output slot."""
 
     @classmethod
     def fitting(cls, *, state_bytes: int, input_bytes: int, output_bytes: int, num_slots: int = MIN_SLOTS) -> Self:
         state_size, input_size, output_size = (aligned(size) for size in (state_bytes, input_bytes, output_bytes))
-        inputs_from = TEXT_BYTES + state_size
-        outputs_from = inputs_from + num_slots * input_size
+        inputs_from = TEXT_BYTES + state_size + GUARD_BYTES
+        step = input_size + 2 * GUARD_BYTES
+        outputs_from = inputs_from + num_slots * step
         return cls(
             state_at=TEXT_BYTES,
-            inputs_at=tuple(inputs_from + slot * input_size for slot in range(num_slots)),
+            inputs_at=tuple(inputs_from + slot * step for slot in range(num_slots)),
             outputs_at=tuple(outputs_from + slot * output_size for slot in range(num_slots)),
+            input_bytes=input_size,
             capacity=output_size,
         )
 
@@ -45,13 +78,26 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OutputPlace:
+    """Where the outputs of one call are."""
+
+    specs: list[TensorSpec]
+    addresses: list[int]
+    """In the worker's memory, where that can be read."""
+    at: int
+    """In the arena, where not."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Answers:
     """What came back from one exchange: for every call the form of its outputs and a copy of their bytes."""
 
     specs: list[list[TensorSpec]]
     outputs: list[np.ndarray]
     taken_ms: float
-    """For all calls together, the exchange included."""
+    """For all calls together, the exchange included: by the stamp that the kernel put on the answer."""
+    outer_ms: float
+    """The same with all the time in which the worker could have run, a little before and after."""
 
 
 class Program:
@@ -60,23 +106,43 @@ class Program:
     def __init__(self, worker: WorkerProcess, layout: Layout) -> None:
         self.worker = worker
         self.layout = layout
+        self._last_places: dict[int, OutputPlace] = {}
+        not_numbers = np.full(2 * GUARD_BYTES, 0xFF, dtype=np.uint8)
+        for at in layout.inputs_at:
+            worker.arena.write(at - GUARD_BYTES, not_numbers)
+            worker.arena.write(at + layout.input_bytes - GUARD_BYTES, not_numbers)
 
-    def load(self, source: str, *, filename: str, class_name: str, deadline: float) -> None:
+    def load(self, source: str, *, filename: str, class_name: str, precision: str, deadline: float) -> None:
         text = source.encode()
         self.worker.arena.write_text(text)
-        self.worker.ask("load", deadline, num_bytes=len(text), filename=filename, class_name=class_name)
+        fields = {"filename": filename, "class_name": class_name, "precision": precision}
+        self.worker.ask("load", deadline, num_bytes=len(text), **fields)
 
-    def build(self, seed: int, init_inputs: Any, deadline: float) -> list[tuple[str, TensorSpec, str]]:
-        """Make the model; what comes back is the form of its state: name, spec and "parameter" or "buffer"."""
-        rows: Any = self.worker.ask("build", deadline, seed=seed, init_inputs=init_inputs).get("state")
+    def expect_inputs(self, inputs: Arguments, deadline: float) -> None:
+        """Tell the form of the inputs that later calls bring."""
+        self.worker.ask("inputs", deadline, inputs=inputs.to_json(), needs_grad_mode=inputs.needs_grad_mode)
+
+    def build(self, seed: int, init_inputs: Arguments, deadline: float) -> tuple[list[StateRow], int]:
+        """Make the model; what comes back is the form of its state, and the elements of tensors kept beside it."""
+        at = self.layout.state_at
+        self.worker.arena.write(at, init_inputs.block)
+        answer = self.worker.ask("build", deadline, seed=seed, arguments=init_inputs.to_json(), at=at)
+        rows: Any = answer.get("state")
         try:
-            return [(str(name), TensorSpec.from_json([dtype, shape]), str(kind)) for name, dtype, shape, kind in rows]
+            state = [(str(name), TensorSpec.from_json([dtype, shape]), str(kind)) for name, dtype, shape, kind in rows]
+            return state, int(answer.get("other_items", 0))
         except (TypeError, ValueError):
             raise WireError("the process sent something that is not an answer") from None
 
-    def load_state(self, block: np.ndarray, rows: list[list[Any]], deadline: float) -> None:
+    def load_state(self, block: np.ndarray, rows: list[list[Any]], deadline: float) -> bool:
+        """Overwrite the weights in place; whether the model has a place for all of them, as it says itself."""
         self.worker.arena.write(self.layout.state_at, block)
-        self.worker.ask("load_state", deadline, at=self.layout.state_at, state=rows)
+        return self.worker.ask("load_state", deadline, at=self.layout.state_at, state=rows).get("loaded") is True
+
+    def save_state(self, num_bytes: int, deadline: float) -> np.ndarray:
+        """The bytes of all weights, in the order in which build told them."""
+        self.worker.ask("save_state", deadline, at=self.layout.state_at)
+        return self.worker.arena.read(self.layout.state_at, num_bytes)
 
     def call(
         self,
@@ -86,7 +152,6 @@ class Program:
         slot: int = 0,
         fresh: bool = False,
         hold: bool = False,
-        in_float64: bool = False,
     ) -> tuple[list[TensorSpec], np.ndarray, float]:
         """Run the model on new inputs: the form of its outputs, a copy of their bytes, and the ms it took.
 
@@ -94,12 +159,18 @@ class Program:
             slot: which of the two places of inputs and outputs to use.
             fresh: hand over new tensor objects, instead of the same ones with other contents.
             hold: keep the outputs alive for recopy.
-            in_float64: run a copy of the model in double precision.
         """
         self.worker.arena.write(self.layout.inputs_at[slot], block)
-        operation = "call_in_float64" if in_float64 else "call"
-        answers = self._run(operation, deadline, [slot], fresh=fresh, hold=hold)
+        answers = self._run("call", deadline, [slot], fresh=fresh, hold=hold)
         return answers.specs[0], answers.outputs[0], answers.taken_ms
+
+    def call_in_float64(
+        self, block: np.ndarray, deadline: float, *, nudge: float = 0.0, seed: int = 0, rounded: bool = False
+    ) -> tuple[list[TensorSpec], np.ndarray]:
+        """Run a copy of the model in double precision, on values nudged a little or rounded to 11 bits if asked."""
+        self.worker.arena.write(self.layout.inputs_at[0], block)
+        answers = self._run("call_in_float64", deadline, [0], nudge=nudge, seed=seed, rounded=rounded)
+        return answers.specs[0], answers.outputs[0]
 
     def calls(self, blocks: Sequence[np.ndarray], deadline: float) -> Answers:
         """Run the model once on each of several new inputs, one after the other, in a single exchange.
@@ -115,25 +186,52 @@ class Program:
         slots = [slot] if times == 1 else range(times)
         return self._run("recopy", deadline, slots, held=self.layout.inputs_at[slot])
 
-    def _run(self, operation: str, deadline: float, slots: Sequence[int], **fields: int) -> Answers:
+    def _run(self, operation: str, deadline: float, slots: Sequence[int], **fields: float) -> Answers:
         places = [(self.layout.inputs_at[slot], self.layout.outputs_at[slot]) for slot in slots]
-        answer, taken_ms = self.worker.time_ask(
-            operation, deadline, places=places, capacity=self.layout.capacity, **fields
+        answer, taken = self.worker.time_ask(
+            operation,
+            deadline,
+            places=places,
+            capacity=self.layout.capacity,
+            copies=not self.worker.is_readable,
+            **fields,
         )
         rows = answer.get("outputs")
         if not isinstance(rows, list) or len(rows) != len(places):
             raise WireError("the process sent something that is not an answer")
-        specs = [self._specs(row) for row in rows]
-        outputs = [
-            self.worker.arena.read(to, offsets(forms)[1]) for (_, to), forms in zip(places, specs, strict=True)
-        ]
-        return Answers(specs=specs, outputs=outputs, taken_ms=taken_ms)
+        handed_over = [self._handed_over(row, to) for row, (_, to) in zip(rows, places, strict=True)]
+        self._last_places |= dict(zip(slots, handed_over, strict=True))
+        return Answers(
+            specs=[place.specs for place in handed_over],
+            outputs=[self._bytes_at(place) for place in handed_over],
+            taken_ms=taken.inner_ms,
+            outer_ms=taken.outer_ms,
+        )
 
-    def _specs(self, row: object) -> list[TensorSpec]:
+    def outputs_by_now(self, *, slot: int) -> np.ndarray:
+        """What stands by now where the outputs of the last call of a slot were."""
+        return self._bytes_at(self._last_places[slot])
+
+    def _bytes_at(self, place: OutputPlace) -> np.ndarray:
+        starts, num_bytes = offsets(place.specs)
+        if not self.worker.is_readable:
+            return self.worker.arena.read(place.at, num_bytes)
+        pieces = [(address, spec.num_bytes) for address, spec in zip(place.addresses, place.specs, strict=True)]
+        return remote_memory.read(self.worker.pid, pieces, starts, num_bytes)
+
+    def _handed_over(self, row: object, at: int) -> OutputPlace:
+        """What a worker says about the outputs of one call; only that it makes sense is sure."""
         if not isinstance(row, list) or len(row) > MAX_TENSORS:
             raise WireError("the process sent something that is not an answer")
-        specs = [TensorSpec.from_json(form) for form in row]
+        specs, addresses = [], []
+        for form in row:
+            if not (isinstance(form, list) and len(form) == 4 and isinstance(form[2], str)):
+                raise WireError("the process sent something that is not an answer")
+            if type(form[3]) is not int or not 0 <= form[3] < 1 << 63:
+                raise WireError("the process sent something that is not an address")
+            specs.append(TensorSpec.from_json(form[:3]))
+            addresses.append(form[3])
         num_bytes = offsets(specs)[1]
         if num_bytes > self.layout.capacity:
-            raise WireError(f"the process claims outputs of {num_bytes} bytes")
-        return specs
+            raise Failure("output", f"the outputs take {num_bytes} bytes, there is room for {self.layout.capacity}")
+        return OutputPlace(specs=specs, addresses=addresses, at=at)

@@ -1,61 +1,44 @@
-"""One judgement: what is asked of a candidate, in what order, and what its answers are worth.
+"""One judgement: trials, timing, and a second look where the speedup is too good to be believed at once."""
 
-Holds the truth, the clock and the comparison. Nothing of the candidate is imported, unpickled or believed here: it is
-known only by the bytes in its arena when it answered, and by the kernel's time of its answer.
-"""
-
-import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import NoReturn
 
-import numpy as np
-
 from tasks.judge import timing
-from tasks.judge.equality import form_mismatch
+from tasks.judge.evidence import Evidence, RefusedError
+from tasks.judge.jumps import jump
+from tasks.judge.long import OnProgress, measure_window
 from tasks.judge.pair import Pair
 from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.stopwatch import Stopwatch
 from tasks.judge.study import Study
 from tasks.judge.track import observed_track
-from tasks.judge.verdict import Check, Status, Timing, Track
+from tasks.judge.trials import Trials
+from tasks.judge.verdict import Status, Timing
 from tasks.judge.wire import DeadlineError, WireError
 from tasks.params import JudgeParams
 from tasks.variants.candidate import Candidate
 
 BASELINE = "eager"
-PLAIN = "plain"
 TIMING_SHARE = 0.15
-EXCHANGES = 9
-MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
+RETRIED_SHARE = 0.4
+"""Share of the timed rounds with a trial before them, so that no call can know whether it is timed."""
+CHEAP_STATE_BYTES = 1 << 20
 
 _STATUS_OF_FAILURE = {"raised": Status.CRASHED, "build": Status.COMPILE_ERROR, "output": Status.WRONG_OUTPUT}
 
 
-class RefusedError(Exception):
-    """The judgement ends here, with this status."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Circumstances:
+    """What a judgement depends on besides the programs and the params."""
 
-    def __init__(self, status: Status, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-
-
-@dataclass(kw_only=True, slots=True)
-class Evidence:
-    """What has been found so far; becomes part of the verdict however the judgement ends."""
-
-    checks: list[Check] = field(default_factory=list)
-    max_error: float | None = None
-    timing: Timing | None = None
-    track: Track | None = None
-
-    def passed(self, name: str, words: str = "") -> None:
-        self.checks.append(Check(name=name, passed=True, evidence=words))
-
-    def refuse(self, name: str, status: Status, words: str) -> NoReturn:
-        self.checks.append(Check(name=name, passed=False, evidence=words))
-        raise RefusedError(status, words)
+    rng: random.Random
+    best_speedup: float | None
+    """The best known for the problem, if any: a jump over it is looked at twice."""
+    on_progress: OnProgress
+    """Told how far the long tier is."""
 
 
 class Examination:
@@ -68,18 +51,23 @@ class Examination:
         params: JudgeParams,
         *,
         evidence: Evidence,
-        rng: random.Random,
+        circumstances: Circumstances,
     ) -> None:
+        """Start the candidate's process.
+
+        Args:
+            spawn: starts a worker whose arena has the roomy layout.
+        """
         self._study = study
         self._params = params
         self._evidence = evidence
-        self._rng = rng
-        self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
-        self._inputs = study.fresh_inputs(rng)
-        self._seeds = rng.sample(study.seeds, 2)
-        self._pair = Pair(study, spawn, seed=self._seeds[0], timeout_s=params.timeout_s)
-        self._right_answers: set[int] = set()
-        self._last_ms = (0.0, 0.0)
+        self._circumstances = circumstances
+        self._rng = circumstances.rng
+        self._inputs = study.fresh_inputs(self._rng)
+        self._seeds = self._rng.sample(study.seeds, 2)
+        self._new_pair = partial(Pair, study, spawn, timeout_s=params.timeout_s)
+        self._pair = self._new_pair(seed=self._seeds[0])
+        self._scale = timing.PROCESSOR if params.device == "cpu" else timing.DEVICE
 
     def run(self, candidate: Candidate) -> None:
         """Check and time the candidate; what is found goes to the evidence.
@@ -89,9 +77,17 @@ class Examination:
             WorkerError: if the reference fails, which ran before.
         """
         try:
-            takes_weights = self._pair.load(candidate)
-            self._check_trials(takes_weights)
-            self._measure()
+            trials = self._begin(candidate)
+            trials.run(self._params.trials)
+            found = self._measure(trials)
+            self._evidence.track = observed_track(
+                self._pair.candidate.worker.pid,
+                compiled_frames=self._pair.num_graphs(),
+                reference_pid=self._pair.reference_pid,
+            )
+            if reason := self._jump(found):
+                found = self._look_again(candidate, found, reason)
+            self._evidence.timing = found
         except Failure as failure:
             self._stop(_STATUS_OF_FAILURE.get(failure.kind, Status.CRASHED), failure.text)
         except DeadlineError:
@@ -106,105 +102,95 @@ class Examination:
         log = self._pair.candidate.worker.log if status is not Status.WRONG_OUTPUT else ""
         raise RefusedError(status, f"{detail}\nlast output:\n{log}" if log else detail) from None
 
-    def _check_trials(self, takes_weights: bool) -> None:
-        first_answer = self._try("fresh_inputs", hold=True)
-        self._try("called_twice", slot=1)
-        if not np.array_equal(self._pair.held_answer(slot=0), first_answer):
-            self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, "an output was overwritten by the next call")
-        self._evidence.passed("output_kept")
-        if not takes_weights:
-            self._evidence.passed("state_dict", "unlike the reference's: only weights made from seeds were tried")
-        for _ in range(1, self._params.trials):
-            self._try(self._change_weights(takes_weights))
-        for distribution in self._study.distributions:
-            self._try(f"{distribution}_inputs", distribution)
-
-    def _change_weights(self, takes_weights: bool) -> str:
-        """Give both models other weights; returns what that trial is called."""
-        if not self._study.state_rows:
-            return "fresh_inputs"
-        if takes_weights:
-            self._pair.load_state(self._study.perturbed_state(self._seeds[0], self._numpy_rng))
-            return "changed_weights"
-        self._pair.rebuild(self._seeds[1])
-        return "other_seed"
-
-    def _try(self, name: str, distribution: str = PLAIN, *, slot: int = 0, hold: bool = False) -> np.ndarray:
-        """One untimed call on inputs that the candidate has not seen. The truth is computed after its answer.
-
-        Returns:
-            The bytes of the candidate's outputs, found equal to the reference's.
-        """
-        block = next(self._inputs)
-        if distribution != PLAIN:
-            block = self._study.transformed(block, distribution, self._numpy_rng)
-        fresh = self._rng.random() < 0.5
-        outputs, candidate_ms = self._answer(block, slot=slot, fresh=fresh, hold=hold)
-        truth, reference_ms = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold)
-        self._last_ms = (reference_ms, candidate_ms)
-        error = self._compare(name, outputs, truth, distribution, slot=slot)
-        self._evidence.passed(name, f"error {error:.2g} of what is allowed")
-        return outputs
-
-    def _answer(
-        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False
-    ) -> tuple[np.ndarray, float]:
-        """The candidate's outputs and the ms they took."""
-        specs, outputs, taken_ms = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold)
-        mismatch = form_mismatch(specs, self._study.output_specs)
-        if mismatch:
-            self._evidence.refuse("output_form", Status.WRONG_OUTPUT, mismatch)
-        if not self._pair.has_inputs(block, slot=slot):
-            self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
-        return outputs, taken_ms
-
-    def _compare(self, name: str, outputs: np.ndarray, truth: np.ndarray, distribution: str, *, slot: int) -> float:
-        """The error as a multiple of what is allowed."""
-        found = self._study.compare(outputs, truth, distribution)
-        self._evidence.max_error = max(self._evidence.max_error or 0.0, min(found.max_error, MAX_ERROR))
-        digest = hash(outputs.tobytes())
-        if found.is_equal:
-            self._right_answers.add(digest)
-            return found.max_error
-        if digest in self._right_answers:
-            self._evidence.refuse(name, Status.CHEATED, "the answer to other inputs was given again")
-        late = self._pair.late_answer(truth.size, slot=slot)
-        if self._study.compare(late, truth, distribution).is_equal:
-            words = "the right output came after the answer: work was put off"
-            self._evidence.refuse(name, Status.CHEATED, words)
-        self._evidence.refuse(name, Status.WRONG_OUTPUT, found.detail)
-
-    def _measure(self) -> None:
-        exchange_ms = timing.exchange_ms([self._pair.exchange_ms() for _ in range(EXCHANGES)])
-        last_ms = [timing.net_ms(time_ms, exchange_ms) for time_ms in self._last_ms]
-        calls = timing.calls_per_round(math.sqrt(math.prod(last_ms)))
-        rounds = timing.affordable_rounds(
-            self._params.rounds, round_ms=calls * sum(last_ms), budget_s=TIMING_SHARE * self._params.timeout_s
+    def _begin(self, candidate: Candidate) -> Trials:
+        """Load the candidate into the pair's fresh process."""
+        return Trials(
+            self._pair,
+            self._study,
+            self._evidence,
+            inputs=self._inputs,
+            seeds=self._seeds,
+            takes_weights=self._pair.load(candidate),
+            rng=self._rng,
         )
 
-        def pair(reference_first: bool) -> tuple[float, float]:
-            reference_ms, candidate_ms = self._timed_pair(reference_first)
-            return timing.net_ms(reference_ms, exchange_ms), timing.net_ms(candidate_ms, exchange_ms)
+    def _measure(self, trials: Trials) -> Timing:
+        """Time one session of a pair that has answered right."""
+        params = self._params
+        stopwatch = Stopwatch(
+            self._pair,
+            self._inputs,
+            rounds=params.rounds,
+            budget_s=TIMING_SHARE * params.timeout_s,
+            compare=trials.compare_timed,
+            rng=self._rng,
+            scale=self._scale,
+        )
+        is_cheap = self._pair.state_bytes <= CHEAP_STATE_BYTES
 
-        taken = timing.measure_until_settled(pair, rounds=rounds, calls=calls, rng=self._rng)
+        def take_round() -> timing.Round:
+            if self._rng.random() < RETRIED_SHARE:
+                trials.try_again(weights=is_cheap)
+            return stopwatch.take_round()
+
+        trials.change_weights()  # what a candidate made of them before the clock started is stale
+        in_window = params.tier == "long"
+        found = self._window_timing(take_round) if in_window else self._screen_timing(take_round, stopwatch.rounds)
+        self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
+        return found
+
+    def _screen_timing(self, take_round: Callable[[], timing.Round], rounds: int) -> Timing:
+        taken = timing.measure_until_settled(take_round, rounds=rounds, scale=self._scale)
         if taken.standard_error > timing.UNSTABLE_ERROR:
             words = f"after {len(taken.candidate_ms)} rounds the speedup is known to {taken.standard_error:.0%} only"
             self._evidence.refuse("settled", Status.UNSTABLE, words)
-        self._evidence.passed("timed_outputs", f"{len(taken.candidate_ms) * calls} calls compared")
-        compiled_frames = self._pair.compiled_frames()
-        self._evidence.track = observed_track(self._pair.candidate.worker.pid, compiled_frames=compiled_frames)
-        self._evidence.timing = Timing(
-            baseline=BASELINE, reference_ms=taken.reference_ms, candidate_ms=taken.candidate_ms
+        return Timing(baseline=BASELINE, reference_ms=taken.reference_ms, candidate_ms=taken.candidate_ms)
+
+    def _window_timing(self, take_round: Callable[[], timing.Round]) -> Timing:
+        def take_round_in_time() -> timing.Round:
+            self._pair.allow_time()  # the window is our choice: the limit is on every round of it
+            return take_round()
+
+        params = self._params.long
+        on_progress = self._circumstances.on_progress
+        window = measure_window(take_round_in_time, params, rng=self._rng, on_progress=on_progress)
+        if window.variance > params.max_variance:
+            words = f"{window.words}; at most {params.max_variance:g} is allowed"
+            self._evidence.refuse("bucket_means", Status.UNSTABLE, words)
+        self._evidence.passed("bucket_means", window.words)
+        kept = window.rounds
+        return Timing(
+            baseline=BASELINE,
+            reference_ms=kept.reference_ms,
+            candidate_ms=kept.candidate_ms,
+            settled=window.speedup,
         )
 
-    def _timed_pair(self, reference_first: bool) -> tuple[float, float]:
-        """Both programs on the same new inputs, and the comparison of what came out."""
-        block = next(self._inputs)
-        if reference_first:
-            truth, reference_ms = self._pair.truth(block)
-            outputs, candidate_ms = self._answer(block)
-        else:
-            outputs, candidate_ms = self._answer(block)
-            truth, reference_ms = self._pair.truth(block)
-        self._compare("timed_outputs", outputs, truth, PLAIN, slot=0)
-        return reference_ms, candidate_ms
+    def _jump(self, found: Timing) -> str:
+        """Why the speedup must be seen twice, in words; empty if it need not."""
+        params = self._params
+        return jump(
+            found.speedup.median,
+            best=self._circumstances.best_speedup,
+            times_reference=params.jump_speedup,
+            times_best=params.jump_over_best,
+        )
+
+    def _look_again(self, candidate: Candidate, first: Timing, reason: str) -> Timing:
+        """Time a candidate that seems much faster in fresh processes; the lesser claim of the two.
+
+        Luck, a disturbed reference or a state that only the first processes had do not come twice.
+        """
+        self._pair.close()
+        self._pair = self._new_pair(seed=self._seeds[0])
+        trials = self._begin(candidate)
+        trials.try_once("second_look_outputs", hold=True)
+        second = self._measure(trials)
+        speedups = [found.speedup.median for found in (first, second)]
+        params = self._params
+        tolerance = params.long.second_look_tolerance if params.tier == "long" else params.second_look_tolerance
+        words = f"{reason}; {speedups[1]:.2f}x in fresh processes"
+        if not timing.agree(*speedups, tolerance=tolerance):
+            self._evidence.refuse("second_look", Status.UNSTABLE, f"{words}: they differ by more than {tolerance:.0%}")
+        self._evidence.passed("second_look", words)
+        return first if timing.nearer_to_one(*speedups) else second

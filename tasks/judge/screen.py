@@ -35,7 +35,7 @@ def screen(source: str) -> Screened:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = ast.parse(source.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Screened(
             status=Status.COMPILE_ERROR, detail=f"the source does not parse: {str(error) or type(error).__name__}"

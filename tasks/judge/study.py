@@ -1,39 +1,40 @@
 """What is known about a problem from running its reference: forms, tolerances, valid inputs and weights.
 
-Trusted, but behind the same walls as a candidate. A study outlives the candidates of its problem and is never timed:
-every candidate is measured against a fresh process of the reference.
+A study outlives the candidates of its problem and is never timed: every candidate is measured against a fresh process
+of the reference.
 """
 
+import contextlib
 import random
 import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from tasks.errors import WorkerError
 from tasks.judge import equality
-from tasks.judge.distributions import DISTRIBUTIONS, Domain, domain, items, perturbed, transformed
+from tasks.judge.degenerate import effortless_answers
+from tasks.judge.distributions import DISTRIBUTIONS, domains, transformed
 from tasks.judge.processes import Failure, WorkerProcess
-from tasks.judge.program import TEXT_BYTES, Layout, Program
-from tasks.judge.wire import DeadlineError, TensorSpec, WireError, offsets
+from tasks.judge.program import Arguments, Layout
+from tasks.judge.reference import ARENA_BYTES, CLASS_NAME, FILE_NAME, LIMIT_S, Reference
+from tasks.judge.weights import Weights
+from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
+from tasks.judge.yardstick import PLAIN, Yardstick
 from tasks.problems.problem import Problem
 
-CLASS_NAME = "Model"
-FILE_NAME = "reference.py"
-REGION_BYTES = 1 << 30
-ARENA_BYTES = TEXT_BYTES + 5 * REGION_BYTES
-POOL_BYTES = 32 << 20
+__all__ = ["ARENA_BYTES", "CLASS_NAME", "FILE_NAME", "LIMIT_S", "BadProblemError", "Study"]
+
+POOL_BYTES, DEVICE_POOL_BYTES = 32 << 20, 2 << 30
 NUM_SEEDS = 3
-LIMIT_S = 60.0
-# Outputs for different inputs must differ by more than this multiple of the allowed error: else anything would pass.
-LEAST_CHANGE = 4.0
+MAX_CALL_MS = 3_000.0
+STUDY_S = 20.0
+"""After this long no more distributions are tried."""
 
-
-# Where rounding alone changes this share of the output, a comparison tells nothing. Moved inputs are our choice, and
-# must leave much less room.
-MAX_OWN_ERROR, MAX_OWN_ERROR_MOVED = 1e-2, 1e-4
+WeightsInUse = tuple[int, np.ndarray]
+"""The seed that a model was made from, and the state that was loaded afterwards."""
 
 
 class BadProblemError(Exception):
@@ -41,32 +42,28 @@ class BadProblemError(Exception):
 
 
 class Study:
-    """The facts about one problem, and the process that draws its inputs.
+    """The facts about one problem, and the process that draws its inputs."""
 
-    Raises:
-        BadProblemError: if the reference cannot serve as the truth.
-    """
+    inputs: Arguments
+    init_inputs: Arguments
+    weights: Weights
+    yardstick: Yardstick
 
     def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
+        """Study the problem.
+
+        Raises:
+            BadProblemError: if the reference cannot serve as the truth.
+        """
         self.problem = problem
         self.worker = worker
-        self.init_inputs: Any = None
-        self.input_rows: list[dict[str, Any]] = []
-        self.input_specs: list[TensorSpec] = []
-        self.state_rows: list[list[Any]] = []
         self.output_specs: list[TensorSpec] = []
-        self.seeds: list[int] = []
         self.distributions: list[str] = []
-        self._layout = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, output_bytes=REGION_BYTES)
-        self._program = Program(worker, self._layout)
         self._secret = random.SystemRandom()
+        self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
         self._lock = threading.Lock()
+        self._carries_numbers = False
         self._pool: list[np.ndarray] = []
-        self._domains: list[Domain] = []
-        self._states: dict[int, np.ndarray] = {}
-        self._state_specs: list[TensorSpec] = []
-        self._is_free: list[bool] = []
-        self._own_errors: dict[str, list[float]] = {}
         try:
             self._run()
         except Failure as failure:
@@ -80,8 +77,8 @@ class Study:
     def layout(self) -> Layout:
         """An arena that holds exactly what one program of this problem needs."""
         return Layout.fitting(
-            state_bytes=offsets(self._state_specs)[1],
-            input_bytes=offsets(self.input_specs)[1],
+            state_bytes=max(self.weights.num_bytes, self.init_inputs.block.size),
+            input_bytes=offsets(self.inputs.specs)[1],
             output_bytes=offsets(self.output_specs)[1],
         )
 
@@ -96,131 +93,161 @@ class Study:
         """
         yield from rng.sample(self._pool, len(self._pool))
         while True:
-            with self._lock:
-                try:
-                    block = self._draw()
-                except (Failure, DeadlineError, WireError) as error:
-                    raise WorkerError(f"{self.problem.problem_id} no longer gives inputs: {error}") from error
-                if (len(self._pool) + 1) * block.size <= POOL_BYTES:
+            with self._in_turn():
+                block = self._draw().block
+                if (len(self._pool) + 1) * block.size <= self._pool_bytes:
                     self._pool.append(block)
             yield block
 
-    def transformed(self, block: np.ndarray, distribution: str, rng: np.random.Generator) -> np.ndarray:
-        return transformed(block, self.input_specs, self._domains, distribution, rng)
+    @property
+    def _pool_bytes(self) -> int:
+        """How much is kept: programs on a device compute in a moment what takes long to draw."""
+        return POOL_BYTES if isinstance(self.worker.arena, Arena) else DEVICE_POOL_BYTES
 
-    def perturbed_state(self, seed: int, rng: np.random.Generator) -> np.ndarray:
-        return perturbed(self._states[seed], self._state_specs, self._is_free, rng)
+    def transformed(self, block: np.ndarray, distribution: str, rng: np.random.Generator) -> np.ndarray:
+        return transformed(block, self.inputs.specs, self._domains, distribution, rng)
 
     def compare(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> equality.Comparison:
-        return equality.compare(outputs, truth, self.output_specs, self._own_errors[distribution])
+        return self.yardstick.compare(outputs, truth, distribution)
 
-    def _run(self) -> None:
-        text = self.problem.source
-        self._program.load(text, filename=FILE_NAME, class_name=CLASS_NAME, deadline=self._deadline)
-        self.init_inputs = self.worker.ask("init_inputs", self._deadline)["value"]
-        self._pool = [self._draw() for _ in range(3)]
-        self.worker.ask("inputs", self._deadline, inputs=self.input_rows)
-        self._study_state()
-        self._program.build(self.seeds[0], self.init_inputs, self._deadline)
-        self._study_outputs()
-        self._study_distributions()
-        self._study_weights()
+    def compare_closely(
+        self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, *, distribution: str, weights: WeightsInUse
+    ) -> equality.Comparison | None:
+        """Compare once more, knowing how exactly the reference computes on these very inputs.
+
+        Returns:
+            Nothing where the reference cannot run in double precision.
+
+        Raises:
+            WorkerError: if the study's process has gone.
+        """
+        with self._in_turn():
+            self._reference.use_weights(self.weights, *weights)
+            look = self._reference.look(block, self.output_specs)
+        return self.yardstick.compare_closely(outputs, truth, look, distribution) if look else None
+
+    def depends_on_weight(self, index: int) -> bool:
+        """Whether another value of this weight alone changes the output.
+
+        Raises:
+            WorkerError: if the study's process has gone.
+        """
+        state = self.weights.states[self.seeds[0]]
+        changed = self.weights.only(index, self.weights.perturbed(state, self._numpy_rng()), state)
+        with self._in_turn():
+            one = self.outputs(self._pool[0], state=state)
+            return any(self.yardstick.differing(one, self.outputs(self._pool[0], state=changed)))
+
+    @contextlib.contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """One question at a time to the study's process, which has run before."""
+        with self._lock:
+            try:
+                yield
+            except (Failure, DeadlineError, WireError) as error:
+                raise WorkerError(f"the reference of {self.problem.problem_id} no longer runs: {error}") from error
 
     @property
-    def _deadline(self) -> float:
-        return time.monotonic() + LIMIT_S
+    def some_inputs(self) -> Sequence[np.ndarray]:
+        return self._pool[:2]
 
-    def _draw(self) -> np.ndarray:
-        at, seed = self._layout.inputs_at[0], self._secret.getrandbits(60)
-        rows = self.worker.ask("draw", self._deadline, seed=seed, at=at, capacity=REGION_BYTES)["inputs"]
-        specs = [TensorSpec.from_json(row["tensor"]) for row in rows if "tensor" in row]
-        if not self.input_rows:
-            self.input_rows, self.input_specs = rows, specs
-        elif specs != self.input_specs:
-            raise BadProblemError("get_inputs returns other shapes at every call")
-        return self.worker.arena.read(at, offsets(specs)[1])
-
-    def _study_state(self) -> None:
-        """The weights under each seed. Buffers that are equal under all of them are constants of the program."""
-        self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
-        kinds: list[str] = []
-        for seed in self.seeds:
-            state = self._program.build(seed, self.init_inputs, self._deadline)
-            kinds = [kind for _, _, kind in state]
-            self._state_specs = [spec for _, spec, _ in state]
-            self.state_rows = [[name, spec.dtype, list(spec.shape)] for name, spec, _ in state]
-            self.worker.ask("save_state", self._deadline, at=self._layout.state_at)
-            self._states[seed] = self.worker.arena.read(self._layout.state_at, offsets(self._state_specs)[1])
-        one, other = (self._states[seed] for seed in self.seeds[:2])
-        self._is_free = [
-            kind == "parameter" or not np.array_equal(one[at : at + spec.num_bytes], other[at : at + spec.num_bytes])
-            for kind, spec, at in zip(kinds, self._state_specs, offsets(self._state_specs)[0], strict=True)
-        ]
-
-    def _study_outputs(self) -> None:
-        first, second, _ = self._pool
-        self.output_specs, outputs, _ = self._program.call(first, self._deadline)
-        if not self.output_specs or equality.has_nan(outputs, self.output_specs):
-            raise BadProblemError("the reference returns nothing, or values that are not numbers")
-        self._own_errors["plain"] = [equality.unknown_own_error(spec) for spec in self.output_specs]
-        if not self.compare(self._outputs(first), outputs, "plain").is_equal:
-            raise BadProblemError("the reference gives different outputs for equal inputs")
-        self._own_errors["plain"] = self._own_error(first, outputs)
-        if max(self._own_errors["plain"]) > MAX_OWN_ERROR:
-            raise BadProblemError(
-                f"rounding alone changes the reference's output by {max(self._own_errors['plain']):.0%}"
-            )
-        if self.input_specs and self._barely_differ(outputs, self._outputs(second)):
-            raise BadProblemError("the reference's output does not depend on its inputs")
-
-    def _study_distributions(self) -> None:
-        """Which other inputs the reference takes, and how well it computes on them."""
-        self._domains = [
-            domain(spec, [items(draw, spec, at) for draw in self._pool] if spec.dtype.startswith("float") else [])
-            for spec, at in zip(self.input_specs, offsets(self.input_specs)[0], strict=True)
-        ]
-        for name in DISTRIBUTIONS:
-            block = self.transformed(self._pool[2], name, self._numpy_rng())
-            if np.array_equal(block, self._pool[2]):
-                continue
-            try:
-                specs, outputs, _ = self._program.call(block, self._deadline)
-            except Failure:
-                continue  # outside the problem's domain
-            if specs != self.output_specs or not equality.is_finite(outputs, specs):
-                continue
-            own_errors = self._own_error(block, outputs)
-            if max(own_errors) <= MAX_OWN_ERROR_MOVED:
-                self._own_errors[name] = own_errors
-                self.distributions.append(name)
-
-    def _study_weights(self) -> None:
-        if not any(self._is_free):
-            return
-        before = self._outputs(self._pool[0])
-        state = self.perturbed_state(self.seeds[0], self._numpy_rng())
-        self._program.load_state(state, self.state_rows, self._deadline)
-        if self._barely_differ(before, self._outputs(self._pool[0])):
-            raise BadProblemError("the reference's output does not depend on its weights")
-
-    def _outputs(self, block: np.ndarray) -> np.ndarray:
-        specs, outputs, _ = self._program.call(block, self._deadline)
+    def outputs(self, block: np.ndarray, *, state: np.ndarray | None = None) -> np.ndarray:
+        """What the reference returns, with other weights if there is a state of them."""
+        if state is not None:
+            self._reference.use_weights(self.weights, self.seeds[0], state)
+        specs, outputs, _ = self._reference.call(block)
         if specs != self.output_specs:
             raise BadProblemError("the reference's outputs change their form")
         return outputs
 
-    def _barely_differ(self, one: np.ndarray, other: np.ndarray) -> bool:
-        return self.compare(one, other, "plain").max_error <= LEAST_CHANGE
+    def _run(self) -> None:
+        self._began_at = time.monotonic()
+        self._reference = Reference(self.problem, self.worker)
+        self.init_inputs = self._reference.init_inputs
+        self._study_inputs()
+        self.weights = self._reference.weights(self.seeds)
+        self._reference.use_weights(self.weights, self.seeds[0])
+        self._study_outputs()
+        self._study_distributions()
+        self._study_weights()
 
-    def _own_error(self, block: np.ndarray, outputs: np.ndarray) -> list[float]:
-        """The reference's own error, from a run in double precision where the model can do that."""
+    def _draw(self) -> Arguments:
+        return self._reference.draw(self._secret.getrandbits(60), carries_numbers=self._carries_numbers)
+
+    def _study_inputs(self) -> None:
+        draws = [self._draw() for _ in range(3)]
+        if any(draw.tree != draws[0].tree for draw in draws):
+            self._carries_numbers = True  # such as a temperature that is drawn like the tensors
+            draws = [self._draw() for _ in range(3)]
+        if any((draw.specs, draw.tree) != (draws[0].specs, draws[0].tree) for draw in draws):
+            raise BadProblemError("get_inputs returns other shapes at every call")
+        self.inputs = draws[0]
+        self._pool = [draw.block for draw in draws]
+        self._domains = domains(self._pool, self.inputs.specs)
+        self._reference.expect_inputs(self.inputs)
+
+    def _study_outputs(self) -> None:
+        first, second, _ = self._pool
+        outputs = self._first_outputs(first)
+        if not self.compare(self.outputs(first), outputs, PLAIN).is_equal:
+            raise BadProblemError(
+                "the reference gives different outputs for equal inputs; if it has dropout, "
+                "let its constructor call self.eval(), if it draws numbers, let forward seed them"
+            )
+        own_errors = self._reference.own_errors(first, outputs, self.output_specs)
+        if not self.yardstick.learn(PLAIN, own_errors):
+            raise BadProblemError(f"rounding alone changes the reference's output by {max(own_errors):.0%}")
+        for words, answer in effortless_answers(outputs, self.outputs(second), self.output_specs):
+            if (self.inputs.specs or words == "zeros") and not any(self.yardstick.differing(answer, outputs)):
+                raise BadProblemError(f"the reference's output does not depend on its inputs: {words} would pass")
+
+    def _first_outputs(self, block: np.ndarray) -> np.ndarray:
         try:
-            specs, double, _ = self._program.call(block, self._deadline, in_float64=True)
-        except Failure:
-            specs, double = [], np.empty(0)
-        if specs != equality.widened(self.output_specs):
-            return [equality.unknown_own_error(spec) for spec in self.output_specs]
-        return equality.own_errors(outputs, double, self.output_specs)
+            self.output_specs, outputs, taken_ms = self._reference.call(block)
+        except Failure as failure:
+            if "grad" not in failure.text:
+                raise
+            self.inputs = replace(self.inputs, needs_grad_mode=True)
+            self._reference.expect_inputs(self.inputs)
+            self.output_specs, outputs, taken_ms = self._reference.call(block)
+        self.yardstick = Yardstick(self.output_specs, self.problem.precision)
+        if not any(spec.num_items for spec in self.output_specs):
+            raise BadProblemError("the reference returns no values")
+        if not equality.has_numbers(outputs, self.output_specs):
+            raise BadProblemError("the reference returns only values that are not numbers")
+        if taken_ms > MAX_CALL_MS:
+            raise BadProblemError(
+                f"a call of the reference takes {taken_ms / 1e3:.1f} s, {MAX_CALL_MS / 1e3:g} at most; make it smaller"
+            )
+        return outputs
+
+    def _study_distributions(self) -> None:
+        """Which other inputs the reference takes, and how well it computes on them."""
+        plain = self.outputs(self._pool[2])
+        for name in DISTRIBUTIONS:
+            if time.monotonic() - self._began_at > STUDY_S:
+                break
+            block = self.transformed(self._pool[2], name, self._numpy_rng())
+            if np.array_equal(block, self._pool[2]):
+                continue
+            try:
+                specs, outputs, _ = self._reference.call(block)
+            except Failure:
+                continue  # outside the problem's domain
+            if specs != self.output_specs or not equality.is_as_finite(outputs, plain, specs):
+                continue
+            is_steady = self._reference.is_steady(block, specs)
+            if is_steady and self.yardstick.learn(name, self._reference.own_errors(block, outputs, specs)):
+                self.distributions.append(name)
+
+    def _study_weights(self) -> None:
+        if not any(self.weights.is_free):
+            return
+        before = self.outputs(self._pool[0])
+        state = self.weights.perturbed(self.weights.states[self.seeds[0]], self._numpy_rng())
+        self._reference.use_weights(self.weights, self.seeds[0], state)
+        if not any(self.yardstick.differing(before, self.outputs(self._pool[0]))):
+            raise BadProblemError("the reference's output does not depend on its weights")
 
     def _numpy_rng(self) -> np.random.Generator:
         return np.random.default_rng(self._secret.getrandbits(60))

@@ -1,27 +1,82 @@
-"""The timing protocol: what is measured, in what order, and the number it is reduced to.
+"""The timing protocol: how many calls are timed, and the number that they are reduced to. No clock is read here.
 
 Bump PROTOCOL whenever a change here, in the equality rule or in the order of the checks can move a number or a status;
 verdicts of different protocols are never compared.
 """
 
 import math
-import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-PROTOCOL = "paired-1"
+PROTOCOL = "paired-2"
+PROTOCOL_OF_TIER = {"screen": PROTOCOL, "long": f"{PROTOCOL}-long"}
 
-SHORT_CALL_MS = 1.0
-MIN_CALLS, MAX_CALLS = 2, 8
+MAX_CALLS = 32
+MIN_EXCHANGES, MAX_EXCHANGES = 2, 8
 MIN_ROUNDS = 5
-RESOLUTION_MS = 0.005
+RESOLUTION_MS = 0.001
 
-MAX_BATCHES = 3
-SETTLED_ERROR = 0.04
+MAX_BATCHES = 6
+JOINED = (1, 2, 4)
+LEAST_JOINED = 9
+SETTLED_ERROR = 0.02
 """More rounds are taken until the standard error is at most this."""
 UNSTABLE_ERROR = 0.12
 """A speedup that is still less certain than this is none."""
+PATIENCE = 1.5
+"""Times as long as the reference takes to be stopped after an answer costs nothing."""
+SUPPORT = 1.05
+"""How much faster than in single calls a candidate may be paid for being when several calls are asked for at once."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """What is short and what is much, on one kind of device."""
+
+    short_call_ms: float
+    """Shorter calls share an exchange, which costs tens of microseconds itself."""
+    exchange_ms: float
+    """About what the calls of one exchange take together."""
+    singles: int
+    """Exchanges of a single call in one round, where others hold several."""
+    inputs_bytes: int
+    """New inputs for one session; drawing them takes longer than short calls do."""
+    cold_ms: float
+    """By how much waking up may make a single call dearer than it makes one of the reference: launching from cold."""
+
+
+PROCESSOR = Scale(short_call_ms=0.3, exchange_ms=1.0, singles=8, inputs_bytes=32 << 20, cold_ms=0.0)
+DEVICE = Scale(short_call_ms=3.0, exchange_ms=3.0, singles=4, inputs_bytes=16 << 30, cold_ms=0.1)
+"""Waking up a worker and its device costs a tenth of a millisecond, and problems are larger."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """How the calls of one session are put together."""
+
+    calls: int
+    """In one exchange."""
+    exchanges: int
+    """Of either program in one round; the quickest counts."""
+    singles: int
+    """Exchanges of a single call in one round besides; none where all are."""
+    rounds: int
+    """Of one batch."""
+
+    @property
+    def calls_per_round(self) -> int:
+        return self.calls * self.exchanges + self.singles
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Round:
+    """What a call took in ms, of the reference and of the candidate, taken side by side."""
+
+    many: tuple[float, float]
+    """Several calls in an exchange, or one where calls are long."""
+    single: tuple[float, float] | None = None
+    """One call in an exchange, where many are several."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,10 +86,39 @@ class Rounds:
     reference_ms: tuple[float, ...]
     candidate_ms: tuple[float, ...]
 
-    def __add__(self, other: "Rounds") -> "Rounds":
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[float, float]]) -> "Rounds":
+        return cls(reference_ms=tuple(pair[0] for pair in pairs), candidate_ms=tuple(pair[1] for pair in pairs))
+
+    def joined(self, count: int) -> "Rounds":
+        """So many rounds in a row made one, of which the quickest times count.
+
+        >>> Rounds(reference_ms=(2.0, 9.0, 3.0), candidate_ms=(1.0, 1.5, 1.0)).joined(2)
+        Rounds(reference_ms=(2.0,), candidate_ms=(1.0,))
+        """
+        starts = range(0, len(self.reference_ms) - count + 1, count)
         return Rounds(
-            reference_ms=self.reference_ms + other.reference_ms, candidate_ms=self.candidate_ms + other.candidate_ms
+            reference_ms=tuple(min(self.reference_ms[at : at + count]) for at in starts),
+            candidate_ms=tuple(min(self.candidate_ms[at : at + count]) for at in starts),
         )
+
+    @property
+    def steadiest(self) -> "Rounds":
+        """The rounds, or fewer and longer ones where disturbances are so frequent that these tell more."""
+        counts = [count for count in JOINED if count == 1 or len(self.reference_ms) // count >= LEAST_JOINED]
+        return min((self.joined(count) for count in counts), key=lambda rounds: rounds.standard_error)
+
+    @property
+    def both(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        return self.reference_ms, self.candidate_ms
+
+    @property
+    def ratios(self) -> list[float]:
+        return [r / c for r, c in zip(self.reference_ms, self.candidate_ms, strict=True)]
+
+    @property
+    def speedup(self) -> float:
+        return statistics.median(self.ratios)
 
     @property
     def standard_error(self) -> float:
@@ -46,40 +130,41 @@ class Rounds:
         >>> Rounds(reference_ms=(2.0,) * 5, candidate_ms=(1.0,) * 5).standard_error
         0.0
         """
-        ratios = [r / c for r, c in zip(self.reference_ms, self.candidate_ms, strict=True)]
-        low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        return 0.93 * (high - low) / median / math.sqrt(len(ratios))
+        low, median, high = statistics.quantiles(self.ratios, n=4, method="inclusive")
+        return 0.93 * (high - low) / median / math.sqrt(len(self.ratios))
 
 
-def measure_until_settled(
-    pair: Callable[[bool], tuple[float, float]], *, rounds: int, calls: int, rng: random.Random
-) -> Rounds:
-    """Time both programs side by side, in random order within each pair, until their ratio is known well enough.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exchange:
+    """What asking for nothing takes."""
 
-    Pairing cancels slow drift; the random order keeps either program from always running on the other's warm cache. Of
-    the calls of a round the quickest counts: whatever disturbs a call makes it slower, and since every call has inputs
-    of its own and its outputs are checked, no call is quick without having done the work.
+    taken_ms: float
+    """From the question to the answer."""
+    stop_ms: float
+    """Letting the worker run, waking up at its answer and stopping it."""
+
+
+def plan(call_ms: float, *, rounds: int, max_calls: int, input_bytes: int, scale: Scale = PROCESSOR) -> Plan:
+    """Single calls where they are long, else as many in an exchange as make a good time together.
+
+    >>> plan(3.0, rounds=9, max_calls=32, input_bytes=4096)
+    Plan(calls=1, exchanges=2, singles=0, rounds=9)
+    >>> plan(0.01, rounds=9, max_calls=32, input_bytes=4096)
+    Plan(calls=32, exchanges=2, singles=8, rounds=9)
 
     Args:
-        pair: runs both programs once on inputs that neither has seen, the reference first if its argument is true, and
-            returns the reference's and the candidate's ms.
-        rounds: pairs of one batch; where they do not settle, up to MAX_BATCHES are taken.
+        call_ms: about what a call takes.
+        max_calls: for how many one exchange has room.
+        input_bytes: of one call, which are new every time.
     """
-    taken = _measure(pair, rounds, calls, rng)
-    for _ in range(1, MAX_BATCHES):
-        if taken.standard_error <= SETTLED_ERROR:
-            break
-        taken += _measure(pair, rounds, calls, rng)
-    return taken
-
-
-def calls_per_round(call_ms: float) -> int:
-    """How many calls of either program make one round: more for short ones, which are disturbed more easily.
-
-    >>> calls_per_round(5.0), calls_per_round(0.4), calls_per_round(0.01)
-    (2, 3, 8)
-    """
-    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(SHORT_CALL_MS / max(call_ms, RESOLUTION_MS))))
+    call_ms = max(call_ms, RESOLUTION_MS)
+    wanted = math.ceil(scale.exchange_ms / call_ms)
+    affordable = scale.inputs_bytes // (rounds * MAX_BATCHES * max(input_bytes, 1))
+    calls = min(wanted, max_calls, MAX_CALLS, (affordable - scale.singles) // MIN_EXCHANGES)
+    if call_ms >= scale.short_call_ms or calls < 2:
+        exchanges = max(MIN_EXCHANGES, min(wanted, affordable, MAX_EXCHANGES))
+        return Plan(calls=1, exchanges=exchanges, singles=0, rounds=rounds)
+    return Plan(calls=calls, exchanges=MIN_EXCHANGES, singles=scale.singles, rounds=rounds)
 
 
 def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:
@@ -91,27 +176,80 @@ def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:
     return max(MIN_ROUNDS, min(rounds, int(budget_s * 1e3 / max(round_ms, RESOLUTION_MS))))
 
 
-def net_ms(measured_ms: float, exchange_ms: float) -> float:
-    """The time of a call without what asking for it and copying its outputs takes anyway.
+def measure_until_settled(take_round: Callable[[], Round], *, rounds: int, scale: Scale = PROCESSOR) -> Rounds:
+    """Batches of rounds until the speedup is known well enough, MAX_BATCHES at most; those of them that are paid."""
+    taken: list[Round] = []
+    for _ in range(MAX_BATCHES):
+        taken += [take_round() for _ in range(rounds)]
+        settled = paid(taken, scale)
+        if settled.standard_error <= SETTLED_ERROR:
+            break
+    return settled
 
-    The exchange is measured on the reference's worker, which no candidate can slow down. What is left is never taken
-    below the resolution, nor below a tenth of what was subtracted.
 
-    >>> net_ms(5.2, 0.2), net_ms(0.2, 0.2)
-    (5.0, 0.02)
+def paid(taken: Sequence[Round], scale: Scale = PROCESSOR) -> Rounds:
+    """The rounds that decide about the speedup.
+
+    Those of many calls in an exchange are exact to a share of a microsecond, but a candidate sees all inputs of an
+    exchange at its start, and may do the work of all calls together. Single calls give no such chance. So many are
+    believed no further than single calls support them: where they say more, the single calls are paid.
     """
-    return max(measured_ms - exchange_ms, exchange_ms / 10, RESOLUTION_MS)
+    many = Rounds.of([one.many for one in taken]).steadiest
+    singles = [one.single for one in taken if one.single is not None]
+    if not singles:
+        return many
+    single = Rounds.of(singles).steadiest
+    if many.speedup <= SUPPORT * single.speedup:
+        return many
+    if not scale.cold_ms:
+        return single
+    pairs = zip(single.both, many.both, strict=True)
+    cold_ms = [statistics.median(one) - statistics.median(other) for one, other in pairs]
+    unexplained_ms = max(0.0, cold_ms[1] - max(cold_ms[0], 0.0) - scale.cold_ms)
+    return replace(many, candidate_ms=tuple(one_ms + unexplained_ms for one_ms in many.candidate_ms))
 
 
-def exchange_ms(samples_ms: Sequence[float]) -> float:
-    """The cost of an exchange in which nothing is computed: a low quantile, since noise only ever adds."""
+def net_ms(taken_ms: float, outer_ms: float, exchange: Exchange) -> float:
+    """The time of calls without what asking for them and handing over their outputs takes anyway.
+
+    The exchange is measured on the reference's worker, which no candidate can slow down. A worker that takes longer to
+    be stopped than the reference does may be working on after its answer, and is charged for it. What is left is never
+    taken below the resolution, nor below a tenth of what was subtracted.
+
+    >>> exchange = Exchange(taken_ms=0.2, stop_ms=0.1)
+    >>> [round(net_ms(*times, exchange), 3) for times in ((5.2, 5.3), (5.2, 7.35), (0.2, 0.3))]
+    [5.0, 7.0, 0.02]
+
+    Args:
+        taken_ms: from the question to the answer.
+        outer_ms: from before the worker was let run until it was stopped.
+    """
+    late_ms = max(0.0, outer_ms - taken_ms - PATIENCE * exchange.stop_ms)
+    return max(taken_ms + late_ms - exchange.taken_ms, exchange.taken_ms / 10, RESOLUTION_MS)
+
+
+def low_quartile(samples_ms: Sequence[float]) -> float:
+    """A low quantile, since most noise only adds; not the least, which the luck of one sample decides.
+
+    >>> low_quartile([1.0, 1.0, 1.0, 1.0, 30.0])
+    1.0
+    """
     return statistics.quantiles(samples_ms, n=4, method="inclusive")[0]
 
 
-def _measure(pair: Callable[[bool], tuple[float, float]], rounds: int, calls: int, rng: random.Random) -> Rounds:
-    reference_ms, candidate_ms = [], []
-    for _ in range(rounds):
-        times = [pair(rng.random() < 0.5) for _ in range(calls)]
-        reference_ms.append(min(time for time, _ in times))
-        candidate_ms.append(min(time for _, time in times))
-    return Rounds(reference_ms=tuple(reference_ms), candidate_ms=tuple(candidate_ms))
+def agree(one: float, other: float, *, tolerance: float) -> bool:
+    """Whether the larger speedup is at most the tolerance above the smaller.
+
+    >>> agree(3.3, 3.0, tolerance=0.1), agree(3.0, 3.4, tolerance=0.1)
+    (True, False)
+    """
+    return max(one, other) <= (1 + tolerance) * min(one, other) * (1 + 1e-9)
+
+
+def nearer_to_one(one: float, other: float) -> bool:
+    """Whether the first speedup claims less than the second, in either direction.
+
+    >>> nearer_to_one(3.1, 3.3), nearer_to_one(0.5, 1.5)
+    (True, False)
+    """
+    return abs(math.log(one)) <= abs(math.log(other))

@@ -6,28 +6,39 @@ from pathlib import Path
 from tasks.judge.verdict import Track
 
 _INDUCTOR_FOLDER = "/inductor/"
+_RUNTIME_COMPILER = "/libnvrtc-builtins"  # loaded when something is compiled, unlike libnvrtc itself
 
 
-def observed_track(pid: int, *, compiled_frames: int) -> Track:
+def observed_track(pid: int, *, compiled_frames: int, reference_pid: int | None = None) -> Track:
     """The deepest change that running the candidate brought about.
 
-    KERNEL when it mapped executable code that it made itself, GRAPH when the graph compiler made code or said that it
-    was at work (the one thing here that the candidate could claim falsely: it decides a label, nothing else).
+    KERNEL when it mapped executable code that it made itself, or a compiler of device code that its reference does
+    without; GRAPH when the graph compiler made code or said that it was at work (the one thing here that the candidate
+    could claim falsely: it decides a label, nothing else).
     """
     made = _made_code(pid)
-    if any(_INDUCTOR_FOLDER not in path for path in made):
+    builds_on_device = _maps_runtime_compiler(pid) and not (reference_pid and _maps_runtime_compiler(reference_pid))
+    if builds_on_device or any(_INDUCTOR_FOLDER not in path for path in made):
         return Track.KERNEL
     return Track.GRAPH if made or compiled_frames else Track.FRAMEWORK
 
 
+def _maps_runtime_compiler(pid: int) -> bool:
+    return any(_RUNTIME_COMPILER in line for line in _maps(pid).split("\n"))
+
+
+def _maps(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
+    except OSError:
+        return ""
+
+
 def _made_code(pid: int) -> set[str]:
     """Paths of executable mappings that are not files of this machine's own installation."""
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    except OSError:
-        return set()
     made = set()
-    for line in lines:
+    # Names are the candidate's: any bytes, and of what may end a line only "\n" is written otherwise.
+    for line in filter(None, _maps(pid).split("\n")):
         _, rights, _, device, inode, *path = line.split(maxsplit=5)
         if "x" in rights and path and inode != "0" and not _is_installed(path[0], device, int(inode)):
             made.add(path[0])

@@ -2,12 +2,15 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
 from tasks.errors import RecordError
+
+COVERAGE = 0.9
+"""Probability with which an interval holds the true median."""
 
 
 class Status(StrEnum):
@@ -34,7 +37,10 @@ class Track(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speedup:
-    """Baseline time / candidate time; above 1 the candidate is faster."""
+    """Baseline time / candidate time; above 1 the candidate is faster.
+
+    From low to high is a 90 % interval of the median, as far as the session that was timed can tell.
+    """
 
     median: float
     low: float
@@ -53,6 +59,8 @@ class Timing:
     """What the reference ran as: "eager", "compile", "compile_reduce_overhead" or "cuda_graph"."""
     reference_ms: tuple[float, ...]
     candidate_ms: tuple[float, ...]
+    settled: Speedup | None = None
+    """The speedup, where it comes from more rounds than are kept."""
 
     def __post_init__(self) -> None:
         if len(self.reference_ms) != len(self.candidate_ms):
@@ -66,18 +74,43 @@ class Timing:
 
     @property
     def speedup(self) -> Speedup:
-        """The median of the per-round ratios, with the middle half of them around it.
+        """The median of the per-round ratios, and where it lies with 90 % probability.
 
         The median of ratios, not the ratio of means: one stalled round must not move it.
 
         >>> Timing(baseline="eager", reference_ms=(2.0, 2.0, 90.0), candidate_ms=(1.0, 1.0, 1.0)).speedup.median
         2.0
         """
+        if self.settled is not None:
+            return self.settled
         ratios = [r / c for r, c in zip(self.reference_ms, self.candidate_ms, strict=True)]
-        if len(ratios) == 1:
-            return Speedup(median=ratios[0], low=ratios[0], high=ratios[0])
-        low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        return Speedup(median=median, low=low, high=high)
+        low, high = median_interval(ratios)
+        return Speedup(median=statistics.median(ratios), low=low, high=high)
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Where the median of what the values are drawn from lies with 90 % probability, whatever their distribution.
+
+    Order statistics: k of n values are below the true median with the probability of k heads in n tosses. Between the
+    two nearest orders it is interpolated; of fewer than five values the interval is their range.
+
+    >>> median_interval([1.0, 2.0, 3.0])
+    (1.0, 3.0)
+
+    Source:
+        Hettmansperger and Sheather, Confidence intervals based on interpolated order statistics (1986).
+    """
+    ordered, count = sorted(values), len(values)
+    outside = [2 * sum(math.comb(count, k) for k in range(order)) / 2**count for order in range(count // 2 + 2)]
+    order = max((order for order in range(1, count // 2 + 1) if 1 - outside[order] >= COVERAGE), default=0)
+    if not order:
+        return ordered[0], ordered[-1]
+    wide, narrow = 1 - outside[order], 1 - outside[order + 1]
+    share = (wide - COVERAGE) / (wide - narrow)
+    weight = (count - order) * share / (order + (count - 2 * order) * share)
+    low = (1 - weight) * ordered[order - 1] + weight * ordered[order]
+    high = (1 - weight) * ordered[-order] + weight * ordered[-order - 1]
+    return low, high
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,6 +168,7 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """A mapping that json.dumps takes and from_json turns back into an equal verdict."""
         timing = self.timing
+        settled = timing.settled if timing else None
         return {
             "candidate_id": self.candidate_id,
             "problem_id": self.problem_id,
@@ -148,6 +182,7 @@ class Verdict:
             "baseline": timing.baseline if timing else None,
             "reference_ms": list(timing.reference_ms) if timing else None,
             "candidate_ms": list(timing.candidate_ms) if timing else None,
+            "settled": [settled.median, settled.low, settled.high] if settled else None,
             "track": self.track.value if self.track else None,
             "seconds": self.seconds,
             "judged_at": self.judged_at,
@@ -163,10 +198,12 @@ class Verdict:
         try:
             timing = None
             if row["baseline"] is not None:
+                settled = row.get("settled")  # verdicts of the protocol paired-1 have none
                 timing = Timing(
                     baseline=row["baseline"],
                     reference_ms=tuple(row["reference_ms"]),
                     candidate_ms=tuple(row["candidate_ms"]),
+                    settled=Speedup(median=settled[0], low=settled[1], high=settled[2]) if settled else None,
                 )
             return cls(
                 candidate_id=row["candidate_id"],

@@ -4,6 +4,7 @@ Nothing here trusts the other side. A frame is capped, must be one JSON object, 
 sending; tensors never cross as objects, only as raw bytes at agreed places.
 """
 
+import array
 import fcntl
 import json
 import mmap
@@ -12,27 +13,30 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-FRAME_BYTES = 64 << 10
+FRAME_BYTES = 192 << 10  # a network of 200 layers names a thousand weights; the kernel's own limit is near 208 KiB
 LOG_BYTES = 4_000
 MAX_LOG_READS = 64
 ALIGNMENT = 4_096
 MAX_TENSORS = 256
 MAX_DIMENSIONS = 16
+MEANWHILE_S = 0.1
+MAX_PATH_CHARS = 200
 
 # Width of each dtype that may cross. Anything else cannot be compared and is refused by name.
 ITEM_BYTES = {
-    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8,
-    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+    "bool": 1, "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 
 _SO_TIMESTAMPNS = 35  # not in the socket module; the value of every Linux architecture but parisc and sparc
 _TIMESPEC = struct.Struct("qq")
+_FLAGS = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 
 class WireError(Exception):
@@ -51,6 +55,8 @@ class TensorSpec:
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     """In elements, as torch has it; 0 along an expanded dimension."""
+    path: str = ""
+    """The keys under which an output stands in what forward returned: "['mask']"."""
 
     @property
     def num_items(self) -> int:
@@ -68,15 +74,15 @@ class TensorSpec:
 
     @classmethod
     def from_json(cls, row: object) -> "TensorSpec":
-        """The spec that to_json wrote; a row of two entries is a contiguous tensor.
+        """The spec that to_json wrote; a row of two entries is a contiguous tensor, a third is its path where text.
 
         Raises:
             WireError: if it is anything else, or absurd.
         """
         if not isinstance(row, list) or len(row) not in (2, 3):
             raise WireError(f"not a tensor's form: {str(row)[:200]}")
-        dtype, shape = row[0], row[1]
-        stride = row[2] if len(row) == 3 else _contiguous(shape)
+        dtype, shape, third = row[0], row[1], row[2] if len(row) == 3 else ""
+        path, stride = (third, _contiguous(shape)) if isinstance(third, str) else ("", third)
         if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
             raise WireError(f"a tensor of dtype {str(dtype)[:80]} cannot be compared")
         for sizes in (shape, stride):
@@ -88,7 +94,12 @@ class TensorSpec:
                 raise WireError(f"not a tensor's sizes: {str(sizes)[:200]}")
         if len(shape) != len(stride):
             raise WireError(f"shape {shape} and strides {stride} differ in length")
-        return cls(dtype=dtype, shape=tuple(shape), stride=tuple(stride))
+        return cls(dtype=dtype, shape=tuple(shape), stride=tuple(stride), path=_readable(path))
+
+
+def _readable(path: str) -> str:
+    """What a process says it returned, without the halves of surrogate pairs that nothing can store."""
+    return path[:MAX_PATH_CHARS].encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _contiguous(shape: object) -> list[int]:
@@ -146,6 +157,26 @@ class Arena:
         os.close(self.fd)
 
 
+def encoded(message: dict[str, Any]) -> bytes:
+    """A message as a frame."""
+    return json.dumps(message).encode()
+
+
+def decoded(frame: bytes) -> dict[str, Any]:
+    """The message in a frame.
+
+    Raises:
+        WireError: if the frame is anything but one JSON object.
+    """
+    try:
+        message = json.loads(frame)
+    except (ValueError, RecursionError):
+        raise WireError("the process sent something that is not an answer") from None
+    if not isinstance(message, dict):
+        raise WireError("the process sent something that is not an answer")
+    return message
+
+
 class Channel:
     """The referee's end of the talk with one worker, and the worker's printed output."""
 
@@ -160,24 +191,22 @@ class Channel:
         self._poll.register(connection, select.POLLIN)
         self._poll.register(log_fd, select.POLLIN)
 
-    def send(self, message: dict[str, Any]) -> int:
-        """Send one frame; what comes back is the time just before, in ns of the clock that stamps the answers."""
-        frame = json.dumps(message).encode()
-        sent_at = time.time_ns()
+    def send(self, frame: bytes) -> None:
+        """Send one frame."""
         try:
             self._connection.send(frame)
         except OSError as error:
             raise WireError(f"the process has gone: {error}") from None
-        return sent_at
 
-    def receive(self, deadline: float) -> tuple[dict[str, Any], int]:
+    def receive(self, deadline: float, meanwhile: Callable[[], None] | None = None) -> tuple[bytes, int]:
         """The next frame, and when the kernel took it from the sender, in ns.
 
         The kernel stamps a frame as it is sent, so neither our own delay in waking up nor anything that the sender
-        does to its clocks is in the time.
+        does to its clocks is in the time. The frame is not looked into yet: whoever sent it should be stopped first.
 
         Args:
             deadline: on time.monotonic.
+            meanwhile: called now and then while there is none.
 
         Raises:
             DeadlineError: if there is none by then.
@@ -187,30 +216,29 @@ class Channel:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise DeadlineError
+            if meanwhile is not None:
+                meanwhile()
+                left_s = min(left_s, MEANWHILE_S)
             for fd, _ in self._poll.poll(left_s * 1000):
                 if fd == self._log_fd:
                     self._drain()
                 else:
                     return self._read()
 
-    def _read(self) -> tuple[dict[str, Any], int]:
+    def _read(self) -> tuple[bytes, int]:
         try:
-            frame, ancillary, flags, _ = self._connection.recvmsg(FRAME_BYTES, 256, socket.MSG_DONTWAIT)
+            frame, ancillary, flags, _ = self._connection.recvmsg(FRAME_BYTES, 256, _FLAGS)
         except OSError as error:
             raise WireError(f"the process has gone: {error}") from None
+        if _closed_handles(ancillary):
+            raise WireError("the process sent something that is not an answer")
         if not frame:
             raise WireError("the process ended without an answer")
         stamps = [data for _, kind, data in ancillary if kind == _SO_TIMESTAMPNS and len(data) == _TIMESPEC.size]
         if flags & socket.MSG_TRUNC or not stamps:
             raise WireError("the process sent something that is not an answer")
         seconds, nanoseconds = _TIMESPEC.unpack(stamps[0])
-        try:
-            message = json.loads(frame)
-        except (ValueError, RecursionError):
-            raise WireError("the process sent something that is not an answer") from None
-        if not isinstance(message, dict):
-            raise WireError("the process sent something that is not an answer")
-        return message, seconds * 1_000_000_000 + nanoseconds
+        return frame, seconds * 1_000_000_000 + nanoseconds
 
     def _drain(self) -> None:
         assert self._log_fd is not None
@@ -239,3 +267,14 @@ class Channel:
         if self._log_fd is not None:
             os.close(self._log_fd)
             self._log_fd = None
+
+
+def _closed_handles(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """Close the files that somebody sent along, which are open here by now; how many these were."""
+    handles = array.array("i")
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            handles.frombytes(data[: len(data) - len(data) % handles.itemsize])
+    for handle in handles:
+        os.close(handle)
+    return len(handles)

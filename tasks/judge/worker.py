@@ -5,7 +5,7 @@ process all of this is within the candidate's reach: nothing that is sent from h
 bytes in the arena at the moment the answer was sent.
 """
 
-import copy
+import gc
 import json
 import linecache
 import mmap
@@ -20,18 +20,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from tasks.judge import values
-from tasks.judge.wire import FRAME_BYTES, ITEM_BYTES, TensorSpec, offsets
+from tasks.judge import model_state, precision, values
+from tasks.judge.outputs import OutputRefusedError, Outputs, flattened
+from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
 
 TRACE_CHARS = 3_000
 # Exceptions that mean that a build inside the candidate failed, by name: most live in modules loaded only when used.
 BUILD_ERRORS = frozenset(
     {"CalledProcessError", "CppCompileError", "BackendCompilerFailed", "InductorError", "CompilationError"}
 )
-
-
-class OutputRefusedError(Exception):
-    """The program returned something other than plain tensors that fit."""
 
 
 class Worker:
@@ -49,13 +46,16 @@ class Worker:
         self._memory = memory
         self._module = types.ModuleType("program")
         self._class_name = ""
-        self._init_inputs: list[Any] = []
         self._models: dict[int, Any] = {}
         self._model: Any = None
-        self._inputs: list[tuple[TensorSpec, int] | Any] = []
-        self._objects: dict[int, list[Any]] = {}
+        self._precision = "fp32"
+        self._inputs: dict[str, Any] = {}
+        self._input_places: list[tuple[TensorSpec, int]] = []
+        self._takes_tensors_only = False
+        self._objects: dict[int, list[torch.Tensor]] = {}
         self._views: dict[tuple[int, torch.dtype, torch.Size], torch.Tensor] = {}
-        self._held: dict[int, list[torch.Tensor]] = {}
+        self._held: dict[int, Outputs] = {}
+        self._answered: list[torch.Tensor] = []
 
     def serve(self) -> None:
         """Answer frames until the referee hangs up."""
@@ -70,7 +70,9 @@ class Worker:
 
     def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
         """Run the program's text, which lies at the start of the arena."""
-        source = self._text[: message["num_bytes"]].decode()
+        self._precision = message["precision"]
+        precision.set_flags(self._precision)
+        source = self._text[: message["num_bytes"]].decode().removeprefix("\ufeff")
         path = os.path.abspath(message["filename"])
         with open(path, "w") as file:  # inspect, torch.compile and Triton want to read it
             file.write(source)
@@ -84,105 +86,126 @@ class Worker:
             raise AttributeError(f"the program defines no class {self._class_name}")
         return {}
 
-    def do_init_inputs(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"value": values.encode(list(self._module.get_init_inputs()))}
+    def do_init_inputs(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What the constructor is given; only ever asked of the reference."""
+        returned: Any = getattr(self._module, "get_init_inputs", list)()
+        arguments = model_state.constructor_arguments(returned, getattr(self._module, self._class_name))
+        return {"arguments": self._lay_in(arguments, message)}
 
     def do_build(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make the model under a seed, or take up again the one made under it before."""
         seed = message["seed"]
         if seed not in self._models:
             _seed_all(seed)
-            init_inputs = values.decode(message["init_inputs"])
-            model = getattr(self._module, self._class_name)(*init_inputs)
+            places = _places(message["arguments"]["specs"])
+            tensors = [self._view(spec, message["at"] + start).clone().cpu() for spec, start in places]
+            positional, named = values.decode(message["arguments"]["tree"], tensors)
+            model = getattr(self._module, self._class_name)(*positional, **named)
             self._models[seed] = model.to(self._memory.device) if self._memory.is_cuda else model
         self._model = self._models[seed]
-        return {"state": [[name, *_form(tensor), kind] for name, tensor, kind in self._state()]}
+        return {
+            "state": [[name, *_form(tensor), kind] for name, tensor, kind in model_state.state(self._model)],
+            "other_items": sum(tensor.numel() for tensor in model_state.attributes(self._model)),
+        }
 
     def do_save_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        state = [tensor for _, tensor, _ in self._state()]
+        state = [tensor for _, tensor, _ in model_state.state(self._model)]
         starts, _ = offsets([TensorSpec.from_json(_form(tensor)) for tensor in state])
         for start, tensor in zip(starts, state, strict=True):
             self._copy_in(tensor.contiguous(), message["at"] + start)
         return {}
 
     def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Overwrite parameters and buffers in place, as an optimiser or load_state_dict would."""
-        state = {name: tensor for name, tensor, _ in self._state()}
-        specs = [TensorSpec.from_json(row) for _, *row in message["state"]]
-        starts, _ = offsets(specs)
-        with torch.no_grad():
-            for (name, *_), spec, start in zip(message["state"], specs, starts, strict=True):
-                if spec.num_items:
-                    state[name].copy_(self._view(spec, message["at"] + start))
-        return {}
+        """Overwrite parameters and buffers in place; says whether the model has a place for all of them."""
+        names, rows = [row[0] for row in message["state"]], [row[1:] for row in message["state"]]
+        views = [self._view(spec, message["at"] + start) for spec, start in _places(rows)]
+        return {"loaded": model_state.load(self._model, dict(zip(names, views, strict=True)))}
 
     def do_draw(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make inputs under a seed and lay them into the arena; only ever asked of the reference."""
         _seed_all(message["seed"])
-        rows, tensors = [], []
         drawn = self._module.get_inputs()
-        if not isinstance(drawn, list | tuple):
+        if not isinstance(drawn, list | tuple | dict):
             raise OutputRefusedError(f"get_inputs returns a {type(drawn).__name__}, not a list")
-        for item in drawn:
-            if isinstance(item, torch.Tensor):
-                tensors.append(item.detach())
-                rows.append({"tensor": [*_form(item), list(item.stride())]})
-            else:
-                rows.append({"value": values.encode(item)})
-        starts, num_bytes = offsets([TensorSpec.from_json(row["tensor"]) for row in rows if "tensor" in row])
-        if num_bytes > message["capacity"]:
-            raise OutputRefusedError(f"the inputs take {num_bytes} bytes, {message['capacity']} at most")
-        for start, tensor in zip(starts, tensors, strict=True):
-            num_items = TensorSpec.from_json([*_form(tensor), list(tensor.stride())]).num_items
-            self._copy_in(tensor.as_strided((num_items,), (1,)), message["at"] + start)
-        return {"inputs": rows}
+        return {"arguments": self._lay_in(([], drawn) if isinstance(drawn, dict) else (drawn, {}), message)}
 
     def do_inputs(self, message: dict[str, Any]) -> dict[str, Any]:
         """Learn the form of the inputs that later calls find in the arena."""
-        specs = [TensorSpec.from_json(row["tensor"]) for row in message["inputs"] if "tensor" in row]
-        pairs = iter(zip(specs, offsets(specs)[0], strict=True))
-        self._inputs = [next(pairs) if "tensor" in row else values.decode(row["value"]) for row in message["inputs"]]
+        self._inputs = message["inputs"]
+        self._input_places = _places(self._inputs["specs"])
+        self._takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
+        torch.set_grad_enabled(message["needs_grad_mode"])
         return {}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Call the model once for every place of inputs and lay its outputs into the arena: the part that is timed."""
+        """Call the model once for every place of inputs and hand its outputs over: the part that is timed."""
+        self._answered.clear()
         forms = []
         for at, to in message["places"]:
-            outputs = _plain(self._model(*self._arguments(at, fresh=message["fresh"])))
+            outputs = self._called(self._model, self._tensors(at, fresh=message["fresh"]))
             if message["hold"]:
                 self._held[at] = outputs
-            forms.append(self._copy_out(outputs, to, message["capacity"]))
+            forms.append(self._handed_over(outputs, to, message))
         return {"outputs": forms}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Lay the outputs of an earlier, held call into the arena again, once for every place."""
+        """Hand over the outputs of an earlier, held call again, once for every place."""
+        self._answered.clear()
         held = self._held[message["held"]]
-        return {"outputs": [self._copy_out(held, to, message["capacity"]) for _, to in message["places"]]}
+        return {"outputs": [self._handed_over(held, to, message) for _, to in message["places"]]}
 
     def do_call_in_float64(self, message: dict[str, Any]) -> dict[str, Any]:
         """The truth about rounding: the same model and inputs in double precision."""
-        model = copy.deepcopy(self._model).double()
         ((at, to),) = message["places"]
-        arguments = [
-            item.double() if isinstance(item, torch.Tensor) and item.is_floating_point() else item
-            for item in self._arguments(at, fresh=True)
-        ]
-        return {"outputs": [self._copy_out(_plain(model(*arguments)), to, message["capacity"])]}
+        fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
+        model, tensors = precision.in_double(self._model, self._tensors(at, fresh=True), **fields)
+        outputs = self._called(model, tensors, in_double=True)
+        return {"outputs": [self._handed_over(outputs, to, message)]}
 
     def do_loaded(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Whether the compiler of graphs was at work here: a hint about the track, never about the verdict."""
+        """Whether graphs were compiled or captured here: a hint about the track, never about the verdict."""
         frames = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("frames", {})
-        return {"compiled_frames": int(frames.get("ok", 0))}
+        captured = sum(type(found) is torch.cuda.CUDAGraph for found in gc.get_objects()) if self._memory.is_cuda else 0
+        return {"compiled_frames": int(frames.get("ok", 0)), "captured_graphs": captured}
 
-    def _arguments(self, at: int, *, fresh: bool) -> list[Any]:
+    def _lay_in(self, arguments: Any, message: dict[str, Any]) -> dict[str, Any]:
+        """Lay the tensors of a call's arguments into the arena; returns what else there is to know about them."""
+        tree, tensors = values.encode_all(arguments, carries_numbers=message.get("carries_numbers", False))
+        rows = [[*_form(tensor), list(tensor.stride())] for tensor in tensors]
+        specs = [TensorSpec.from_json(row) for row in rows]
+        starts, num_bytes = offsets(specs)
+        if num_bytes > message["capacity"]:
+            raise OutputRefusedError(f"the inputs take {num_bytes} bytes, {message['capacity']} at most")
+        for spec, start, tensor in zip(specs, starts, tensors, strict=True):
+            self._copy_in(tensor.detach().as_strided((spec.num_items,), (1,)), message["at"] + start)
+        return {"tree": tree, "specs": rows, "with_grad": [tensor.requires_grad for tensor in tensors]}
+
+    def _tensors(self, at: int, *, fresh: bool) -> list[torch.Tensor]:
+        """The inputs that lie at a place; the same objects as at the last call, or new ones."""
         if at not in self._objects or fresh:
             self._objects[at] = [
-                self._view(item[0], at + item[1])
-                if isinstance(item, tuple) and isinstance(item[0], TensorSpec)
-                else item
-                for item in self._inputs
+                self._view(spec, at + start).requires_grad_(with_grad)
+                for (spec, start), with_grad in zip(self._input_places, self._inputs["with_grad"], strict=True)
             ]
         return self._objects[at]
+
+    def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Outputs:
+        plain = self._takes_tensors_only  # then decoding would only cost time
+        positional, named = (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors)
+        if in_double or self._precision not in precision.AUTOCAST_DTYPES:
+            return flattened(model(*positional, **named))
+        with precision.autocast(self._precision):
+            return flattened(model(*positional, **named), widen=True)
+
+    def _handed_over(self, outputs: Outputs, to: int, message: dict[str, Any]) -> list[list[Any]]:
+        """Let the referee have outputs; returns the form of each, its path, and its address unless it was copied."""
+        tensors, paths = outputs
+        if message["copies"]:
+            forms = self._copy_out(tensors, to, message["capacity"])
+            return [[*form, path, 0] for form, path in zip(forms, paths, strict=True)]
+        plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in tensors]
+        self._answered += plain
+        return [[*_form(tensor), path, tensor.data_ptr()] for tensor, path in zip(plain, paths, strict=True)]
 
     def _view(self, spec: TensorSpec, at: int) -> torch.Tensor:
         dtype = getattr(torch, spec.dtype)
@@ -199,6 +222,8 @@ class Worker:
         forms = []
         for output in outputs:
             forms.append(_form(output))
+            if output.device != self._memory.device and output.dim():  # numbers are handed over from the host
+                raise OutputRefusedError(f"output {len(forms) - 1} is on {output.device}, not on {self._memory.device}")
             if at + output.nbytes > end:
                 raise OutputRefusedError(f"output {len(forms) - 1} of shape {list(output.shape)} is too large")
             if output.numel():
@@ -211,14 +236,6 @@ class Worker:
             torch.cuda.synchronize()  # a call has ended when its outputs exist, on whatever streams they are made
         return forms
 
-    def _state(self) -> list[tuple[str, torch.Tensor, str]]:
-        parameters = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
-        return [
-            (name, tensor, "parameter" if name in parameters else "buffer")
-            for name, tensor in self._model.state_dict().items()
-            if isinstance(tensor, torch.Tensor)
-        ]
-
 
 def _seed_all(seed: int) -> None:
     torch.manual_seed(seed)
@@ -226,21 +243,14 @@ def _seed_all(seed: int) -> None:
     np.random.seed(seed % (1 << 32))
 
 
+def _places(rows: list[Any]) -> list[tuple[TensorSpec, int]]:
+    """The tensors of one block, each with its beginning."""
+    specs = [TensorSpec.from_json(row) for row in rows]
+    return list(zip(specs, offsets(specs)[0], strict=True))
+
+
 def _form(tensor: torch.Tensor) -> list[Any]:
     return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
-
-
-def _plain(result: Any) -> list[torch.Tensor]:
-    """The outputs as a list; exactly plain tensors, because only those have nothing left to compute."""
-    outputs = list(result) if type(result) in (tuple, list) else [result]
-    for output in outputs:
-        if type(output) is not torch.Tensor:
-            raise OutputRefusedError(f"an output is of type {type(output).__name__}, not torch.Tensor")
-        if output.layout is not torch.strided or output.device.type not in ("cpu", "cuda"):
-            raise OutputRefusedError(f"an output is a {output.layout} tensor on {output.device.type}")
-        if _form(output)[0] not in ITEM_BYTES:
-            raise OutputRefusedError(f"an output is of dtype {output.dtype}, which cannot be compared")
-    return [output.detach() for output in outputs]
 
 
 def _described(error: BaseException) -> dict[str, str]:

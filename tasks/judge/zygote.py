@@ -18,9 +18,11 @@ import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 
-from tasks.judge import cuda, sandbox
+from tasks.judge import cuda, remote_memory
+from tasks.judge.walls import cgroup, sandbox
 from tasks.judge.wire import FRAME_BYTES
 from tasks.judge.worker import Worker
 
@@ -106,7 +108,7 @@ def _supervise(request: dict[str, Any], connection_fd: int, log_fd: int, life_fd
         os.sched_setaffinity(0, {limits.core})
     with contextlib.suppress(OSError):  # only root may; fewer interruptions, steadier times
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-    walls = ["pid"] if sandbox.enter_pid_space() else []
+    walls = sandbox.leave_spaces()
     worker = os.fork()
     if worker == 0:
         os.close(life_fd)
@@ -136,11 +138,15 @@ def _work(
     os.dup2(memory_fd, 4)
     os.closerange(5, 4_096)
     connection = socket.socket(fileno=3)
+    if cgroup.join(request["entrances"]):
+        walls.append("cgroup")
     walls += sandbox.confine(limits)
     sandbox.die_with_parent(signal.SIGKILL)  # becoming another user has undone it
     _use_own_compiler_files(limits.scratch)
     memory = _memory(4, request["arena_bytes"], text if len(arena_fds) == 1 else None)
-    connection.send(json.dumps({"walls": walls, "reads_installation": sandbox.can_read_installation()}).encode())
+    probe = np.frombuffer(remote_memory.PROBE, dtype=np.uint8)
+    start = {"walls": walls, "reads_installation": sandbox.can_read_installation(), "probe": probe.ctypes.data}
+    connection.send(json.dumps(start).encode())
     Worker(connection, text, memory).serve()
     os._exit(0)
 

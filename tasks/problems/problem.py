@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from tasks.errors import ProblemError
 
-REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
+REQUIRED_NAMES = ("Model", "get_inputs")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
 class Split(StrEnum):
@@ -29,22 +30,41 @@ class Problem:
     """Problems of one family are near-duplicates of each other; a split never cuts through a family."""
     split: Split
     source: str
-    """Defines Model, get_inputs and get_init_inputs."""
+    """Defines Model and get_inputs, and get_init_inputs where the constructor takes arguments."""
+    precision: str = "fp32"
+    """How exactly candidates must compute, one of PRECISIONS: "fp32" unless the problem says otherwise."""
 
     def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ProblemError(
+                f"problem {self.problem_id} asks for precision {self.precision!r}; there are: {', '.join(PRECISIONS)}"
+            )
         try:
-            tree = ast.parse(self.source)
+            tree = ast.parse(self.source.removeprefix("\ufeff"))
         except (SyntaxError, ValueError) as error:
             raise ProblemError(f"problem {self.problem_id} does not parse: {error}") from None
-        defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
-        missing = [name for name in REQUIRED_NAMES if name not in defined]
+        missing = [name for name in REQUIRED_NAMES if name not in _bound_names(tree)]
         if missing:
             raise ProblemError(
                 f"problem {self.problem_id} lacks {', '.join(missing)}; the KernelBench format needs "
-                f"the class Model and the functions get_inputs and get_init_inputs at its top level"
+                f"the class Model and the function get_inputs at its top level"
             )
 
     @property
     def problem_hash(self) -> str:
-        """Identity of the text: two problems with equal hashes ask for the same outputs at the same shapes."""
-        return hashlib.sha256(self.source.encode()).hexdigest()[:16]
+        """Identity of what is asked: two problems with equal hashes want the same outputs, as exactly."""
+        text = self.source if self.precision == "fp32" else f"{self.precision}\n{self.source}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _bound_names(tree: ast.Module) -> set[str]:
+    """Names that the module may define: classes, functions, imports, assignments, also under a condition."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+    return names

@@ -128,7 +128,7 @@ class BestKernel:
 
     @property
     def is_faster(self) -> bool:
-        """Faster than eager in three rounds of four, which noise around 1x is not; the median alone often is."""
+        """Faster than eager by all of its interval, which noise around 1x is not; the median alone often is."""
         timing = self.verdict.timing if self.verdict else None
         return timing is not None and timing.speedup.low > 1
 

@@ -18,7 +18,7 @@ from tasks.training.checkpoints import CheckpointCallback, newest_checkpoint, re
 from tasks.training.grpo_trainer import ContrastiveTrainer, OnRollouts
 from tasks.training.policy import Policy
 from tasks.training.rewards import RewardScale
-from tasks.training.rollouts import Judge, RolloutScorer
+from tasks.training.rollouts import Doubt, Judge, RolloutScorer, no_doubt
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 _SCALE_FILE = "reward_scale.json"
@@ -37,6 +37,7 @@ def train_grpo(
     seed: int,
     on_step: OnStep | None = None,
     on_rollouts: OnRollouts | None = None,
+    is_withheld: Doubt = no_doubt,
 ) -> list[dict[str, float]]:
     """Train the policy's model in place; returns one row per step.
 
@@ -57,6 +58,7 @@ def train_grpo(
         seed: decides the order of the problems, the exemplars and the completions.
         on_step: called after each step with its number, from 1, and the values of its row.
         on_rollouts: called with the same number and the step's rollouts as soon as they are judged.
+        is_withheld: whether a correct candidate earns nothing because it is doubted; asked after it was judged.
     """
     reference_model = copy.deepcopy(policy.model) if params.kl_beta else None
     remove_half_written(checkpoints)
@@ -67,6 +69,7 @@ def train_grpo(
         style=policy.style,
         group_size=params.group_size,
         novelty_bonus=params.novelty_bonus,
+        is_withheld=is_withheld,
     )
     order = _order(len(problems), count=params.steps * params.prompts_per_step, seed=seed)
     trainer = ContrastiveTrainer(

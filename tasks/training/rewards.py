@@ -98,3 +98,20 @@ def novelty_bonuses(sources: Sequence[str], are_correct: Sequence[bool], *, bonu
         bonus if is_correct and counts[source] == 1 else 0.0
         for source, is_correct in zip(sources, are_correct, strict=True)
     ]
+
+
+def without_advantage(rewards: Sequence[float | None], *, group_size: int) -> list[float]:
+    """The rewards with each withheld one (None) replaced by the mean of the others in its group.
+
+    So a withheld reward has no advantage, and the others have what they would have without it.
+
+    >>> without_advantage([1.0, None, -0.5, None, None, None], group_size=3)
+    [1.0, 0.25, -0.5, 0.0, 0.0, 0.0]
+    """
+    filled: list[float] = []
+    for start in range(0, len(rewards), group_size):
+        group = rewards[start : start + group_size]
+        paid = [reward for reward in group if reward is not None]
+        mean = sum(paid) / len(paid) if paid else 0.0
+        filled += [mean if reward is None else reward for reward in group]
+    return filled

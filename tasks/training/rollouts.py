@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tasks.history.exemplars import ExemplarPool
 from tasks.judge.verdict import Verdict
-from tasks.training.rewards import RewardScale, novelty_bonuses
+from tasks.training.rewards import RewardScale, novelty_bonuses, without_advantage
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar, PromptStyle, parse_completion
 
@@ -15,6 +15,14 @@ ORIGIN = "contrastive_rl"
 
 Judge = Callable[[Sequence[Candidate]], Sequence[Verdict]]
 """Verdicts of distinct candidates, in their order."""
+
+Doubt = Callable[[Verdict], bool]
+"""Whether the reward of a correct candidate is withheld; asked after it was judged."""
+
+
+def no_doubt(verdict: Verdict) -> bool:
+    """What is correct is paid."""
+    return False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +56,14 @@ class RolloutScorer:
     style: PromptStyle
     group_size: int
     novelty_bonus: float
+    is_withheld: Doubt = no_doubt
 
     def score(self, completions: Sequence[Completion]) -> list[Rollout]:
         """Rollouts in the completions' order, whose groups stand one after another.
 
-        Rewards are on the scale as it was before these completions, so that they do not depend on their order.
+        Rewards are on the scale as it was before these completions, so that they do not depend on their order. A
+        withheld reward is the mean of the others in its group, which neither reinforces nor punishes: a doubt is no
+        verdict. What is doubted is neither shown as an exemplar nor part of what is usual.
         """
         candidates = [
             Candidate(
@@ -65,13 +76,20 @@ class RolloutScorer:
         distinct = {candidate.candidate_id: candidate for candidate in candidates}
         verdicts = dict(zip(distinct, self.judge(list(distinct.values())), strict=True))
         bonuses = self._bonuses(candidates, verdicts)
-        rollouts = []
-        for completion, candidate, bonus in zip(completions, candidates, bonuses, strict=True):
-            verdict = verdicts[candidate.candidate_id]
-            reward = self.scale.reward(candidate.problem_id, verdict.speedup, bonus=bonus)
-            rollouts.append(Rollout(completion=completion, candidate=candidate, verdict=verdict, reward=reward))
-        self._learn(distinct.values(), verdicts)
-        return rollouts
+        withheld = {name for name, found in verdicts.items() if found.is_correct and self.is_withheld(found)}
+        rewards = [
+            None
+            if candidate.candidate_id in withheld
+            else self.scale.reward(candidate.problem_id, verdicts[candidate.candidate_id].speedup, bonus=bonus)
+            for candidate, bonus in zip(candidates, bonuses, strict=True)
+        ]
+        self._learn((each for name, each in distinct.items() if name not in withheld), verdicts)
+        return [
+            Rollout(completion=completion, candidate=candidate, verdict=verdicts[candidate.candidate_id], reward=reward)
+            for completion, candidate, reward in zip(
+                completions, candidates, without_advantage(rewards, group_size=self.group_size), strict=True
+            )
+        ]
 
     def _bonuses(self, candidates: Sequence[Candidate], verdicts: dict[str, Verdict]) -> list[float]:
         bonuses: list[float] = []

@@ -1,0 +1,137 @@
+"""The second comparison, for outputs that the usual rule refuses, or that it passes on too coarse a scale.
+
+The reference runs on the very same inputs in double precision, once as it is and a few times with every input and
+weight nudged by a few units in its last place. Where a nudge moves a value of the output, its rounding counts for as
+much: near a kink, behind a cancellation, at a tie. What one scale for all would hide is seen on the scale of its row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tasks.judge.equality import (
+    GROSS_SHARE,
+    MANY,
+    OWN_ERROR_FACTOR,
+    TINY,
+    Comparison,
+    allowed_share,
+    as_array,
+    is_inexact,
+    num_rows,
+    rms,
+    widened,
+)
+from tasks.judge.wire import TensorSpec, offsets
+
+NUDGE = 16 * 2.0**-23
+NUM_NUDGES = 8
+NUDGE_FACTOR = 32 * 2.0**-23 / NUDGE
+"""What a value may be off, as a multiple of what nudges move it by: above 1, so that either side of a step is right."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CloseLook:
+    """What the reference gives for one set of inputs in double precision."""
+
+    exact: np.ndarray
+    nudged: Sequence[np.ndarray]
+    """With inputs and weights a little off."""
+    rounded: np.ndarray | None = None
+    """With inputs and weights rounded as TF32 does, for problems that allow it."""
+
+
+def compare_closely(
+    actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec], look: CloseLook, *, by_row: bool, by_value: bool
+) -> Comparison:
+    """Compare outputs with the reference's, or with the double-precision ones where they are nearer to those.
+
+    Args:
+        by_row: allow nothing on the scale of the whole output that the value's own row does not allow.
+        by_value: nor that many values are off by a good part of themselves.
+    """
+    worst = Comparison(max_error=0.0)
+    places = zip(specs, offsets(specs)[0], widened(specs), offsets(widened(specs))[0], strict=True)
+    for index, (spec, start, wide, wide_start) in enumerate(places):
+        if not spec.num_items:
+            continue
+        ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
+        exact, *nudged = (as_array(block, wide, wide_start) for block in (look.exact, *look.nudged))
+        if not is_inexact(spec):
+            found = _one_of(ours, [theirs, exact, *nudged])
+        else:
+            rounded = exact if look.rounded is None else as_array(look.rounded, wide, wide_start)
+            allowed = _allowed(spec, theirs.astype(np.float64), exact, nudged, rounded, by_row=by_row)
+            with np.errstate(invalid="ignore"):  # not a number is what one finds in others' outputs
+                wide_ours, wide_theirs = ours.astype(np.float64), theirs.astype(np.float64)
+            found = _within(wide_ours, wide_theirs, exact, allowed)
+            if by_value and found.is_equal:
+                found = _few_off(wide_ours, wide_theirs, exact, nudged) or found
+        if found.max_error > worst.max_error:
+            worst = Comparison(
+                max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else ""
+            )
+    return worst
+
+
+def _allowed(
+    spec: TensorSpec,
+    theirs: np.ndarray,
+    exact: np.ndarray,
+    nudged: Sequence[np.ndarray],
+    rounded: np.ndarray,
+    *,
+    by_row: bool,
+) -> np.ndarray:
+    """The error that each value may have."""
+    with np.errstate(all="ignore"):
+        moved = NUDGE_FACTOR * np.max([np.abs(values - exact) for values in nudged], axis=0)
+        magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
+        own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
+    rows = (num_rows(spec), -1) if by_row else (1, -1)
+    scales = np.array([rms(row) for row in magnitude.reshape(rows)])
+    own_errors = own.reshape(rows).max(axis=1)
+    by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
+    items_per_row = exact.size // len(by_rows)
+    return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
+
+
+def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np.ndarray) -> Comparison:
+    with np.errstate(all="ignore"):
+        error = np.fmin(np.abs(ours - theirs), np.abs(ours - exact))
+        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        ratio = np.where(same, 0.0, np.where(np.isfinite(ours) & np.isfinite(theirs), error / allowed, np.inf))
+    at = int(np.argmax(ratio))
+    if ratio[at] <= 1.0:
+        return Comparison(max_error=float(ratio[at]))
+    return Comparison(
+        max_error=float(ratio[at]),
+        detail=f"{int((ratio > 1).sum())} of {ours.size} values are off, the worst {ours[at]:.6g} "
+        f"for {theirs[at]:.6g} (error {error[at]:.2g}, allowed {allowed[at]:.2g})",
+    )
+
+
+def _few_off(
+    ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, nudged: Sequence[np.ndarray]
+) -> Comparison | None:
+    """Nothing, unless many values are off by a good part of themselves that rounding does not explain."""
+    with np.errstate(all="ignore"):
+        error = np.fmin(np.abs(ours - theirs), np.abs(ours - exact))
+        moved = np.max([np.abs(values - exact) for values in nudged], axis=0)
+        explained = np.maximum(2 * moved, OWN_ERROR_FACTOR * np.abs(theirs - exact))
+        is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), TINY)
+    share = float(is_off.mean())
+    if share <= MANY:
+        return None
+    words = f"{share:.0%} of {ours.size} values are off by more than {GROSS_SHARE:.1%} of themselves"
+    return Comparison(max_error=share / MANY, detail=words)
+
+
+def _one_of(ours: np.ndarray, possible: Sequence[np.ndarray]) -> Comparison:
+    """Whole numbers and truth values must be exact, unless rounding alone decides between several."""
+    is_right = np.logical_or.reduce([ours == values for values in possible])
+    differing = int((~is_right).sum())
+    if not differing:
+        return Comparison(max_error=0.0)
+    return Comparison(max_error=np.inf, detail=f"{differing} of {ours.size} values differ")

@@ -1,0 +1,64 @@
+"""The weights of a model, and how it is made. Runs inside a worker."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+def constructor_arguments(returned: Any, model_class: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and named arguments, from what get_init_inputs returned.
+
+    A mapping is taken as named arguments. So is the second of a list and a mapping, as some collections of problems
+    have it, where the constructor does not take those two as they are.
+    """
+    if isinstance(returned, dict):
+        return [], returned
+    positional = list(returned) if isinstance(returned, list | tuple) else [returned]
+    if len(positional) == 2 and isinstance(positional[0], list | tuple) and isinstance(positional[1], dict):
+        try:
+            inspect.signature(model_class).bind(*positional)
+        except TypeError:
+            return list(positional[0]), positional[1]
+        except ValueError:  # no signature to be had
+            pass
+    return positional, {}
+
+
+def attributes(model: Any) -> Iterator[torch.Tensor]:
+    """Tensors that a model keeps outside its state dict."""
+    if isinstance(model, torch.nn.Module):
+        for module in model.modules():
+            yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
+
+
+def load(model: Any, new_state: dict[str, torch.Tensor]) -> bool:
+    """Overwrite parameters and buffers in place, as training or load_state_dict would.
+
+    Returns:
+        Whether the model has a place for all of it.
+    """
+    try:
+        return not model.load_state_dict(new_state, strict=False).unexpected_keys
+    except (RuntimeError, AttributeError):  # of another shape, or no module at all
+        return False
+
+
+def state(model: Any) -> Iterator[tuple[str, torch.Tensor, str]]:
+    """Every tensor of the state dict with its name and kind.
+
+    The kinds are "parameter", "statistic" (what a layer of normalisation has gathered) and "buffer".
+    """
+    if not isinstance(model, torch.nn.Module):
+        return
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    statistics = {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, module in model.named_modules(remove_duplicate=False)
+        if isinstance(module, torch.nn.modules.batchnorm._NormBase)
+        for name in ("running_mean", "running_var")
+    }
+    for name, tensor in model.state_dict().items():
+        if isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor):
+            yield name, tensor, "parameter" if name in parameters else "statistic" if name in statistics else "buffer"

@@ -1,0 +1,1 @@
+"""Second opinions on a candidate: never verdicts."""

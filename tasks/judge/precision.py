@@ -1,0 +1,66 @@
+"""In which precision a program computes. Runs inside a worker.
+
+"fp32" is single precision with TF32 off. Under "tf32" it is on; under "fp16" and "bf16" both programs are called under
+autocast. Flags are set before the program's text is read: a candidate that sets others is measured and compared.
+"""
+
+import contextlib
+import copy
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+AUTOCAST_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_TF32_DROPPED_BITS = 13
+
+
+def set_flags(precision: str) -> None:
+    """Put the settings that decide how single precision is multiplied to what the problem says."""
+    with_tf32 = precision == "tf32"
+    torch.set_float32_matmul_precision("high" if with_tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = with_tf32
+
+
+def autocast(precision: str) -> AbstractContextManager[Any]:
+    """The context in which both programs are called."""
+    if precision not in AUTOCAST_DTYPES:
+        return contextlib.nullcontext()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.autocast(device, dtype=AUTOCAST_DTYPES[precision])
+
+
+def in_double(
+    model: Any, arguments: list[torch.Tensor], *, nudge: float, seed: int, rounded: bool
+) -> tuple[Any, list[torch.Tensor]]:
+    """A copy of the model and its arguments in double precision.
+
+    Args:
+        arguments: tensors that stay what they are where they are not floating point.
+        nudge: every value is multiplied by a random factor that differs from 1 by about so much.
+        rounded: values keep 11 bits, as the operands of TF32 do.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        if rounded and tensor.is_floating_point():
+            tensor = _rounded(tensor)
+        wide = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+        if not nudge:
+            return wide
+        noise = torch.randn(wide.shape, generator=generator, dtype=torch.float64).to(wide.device)
+        return wide * (1 + nudge * noise)
+
+    model = copy.deepcopy(model).double()
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            if tensor.is_floating_point():
+                tensor.copy_(moved(tensor))
+        wide = [moved(item) if item.is_floating_point() or item.is_complex() else item for item in arguments]
+    return model, [new.requires_grad_(old.requires_grad) for new, old in zip(wide, arguments, strict=True)]
+
+
+def _rounded(tensor: torch.Tensor) -> torch.Tensor:
+    bits = tensor.detach().to(torch.float32).contiguous().view(torch.int32)
+    half = 1 << (_TF32_DROPPED_BITS - 1)
+    return (((bits + half) >> _TF32_DROPPED_BITS) << _TF32_DROPPED_BITS).view(torch.float32)

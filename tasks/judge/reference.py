@@ -1,0 +1,125 @@
+"""The reference in the process of its study: what it draws and what it returns, also in double precision."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tasks.judge import equality
+from tasks.judge.close_look import NUDGE, NUM_NUDGES, CloseLook
+from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.program import Arguments, Layout, Program, StateRow
+from tasks.judge.weights import Weights
+from tasks.judge.wire import TensorSpec, offsets
+from tasks.problems.problem import Problem
+
+CLASS_NAME = "Model"
+FILE_NAME = "reference.py"
+REGION_BYTES = 512 << 20
+LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, output_bytes=REGION_BYTES)
+ARENA_BYTES = LAYOUT.num_bytes
+LIMIT_S = 60.0
+MAX_NUDGED = 1e-2
+"""As a share of the output: what a nudge of the inputs may change at most where it crosses no step."""
+
+
+class Reference:
+    """Trusted, but behind the same walls as a candidate. Methods raise what a failing process raises."""
+
+    def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
+        """Load the program and find out what its model is made from."""
+        self.worker = worker
+        self._program = Program(worker, LAYOUT)
+        self._precision = problem.precision
+        self._program.load(
+            problem.source,
+            filename=FILE_NAME,
+            class_name=CLASS_NAME,
+            precision=problem.precision,
+            deadline=self._deadline,
+        )
+        self.init_inputs = self._arguments("init_inputs", LAYOUT.state_at)
+
+    @property
+    def _deadline(self) -> float:
+        return time.monotonic() + LIMIT_S
+
+    def draw(self, seed: int, *, carries_numbers: bool) -> Arguments:
+        """New inputs. Numbers that are not tensors come as tensors if they are to be carried."""
+        return self._arguments("draw", LAYOUT.inputs_at[0], seed=seed, carries_numbers=carries_numbers)
+
+    def expect_inputs(self, inputs: Arguments) -> None:
+        self._program.expect_inputs(inputs, self._deadline)
+
+    def weights(self, seeds: Sequence[int]) -> Weights:
+        """What the model is made of under each seed."""
+        states = {}
+        rows: list[StateRow] = []
+        for seed in seeds:
+            rows, _ = self._program.build(seed, self.init_inputs, self._deadline)
+            states[seed] = self._program.save_state(offsets([spec for _, spec, _ in rows])[1], self._deadline)
+        return Weights(rows, states)
+
+    def use_weights(self, weights: Weights, seed: int, state: np.ndarray | None = None) -> None:
+        """Go on with the model of a seed, as it was made or in another state."""
+        self._program.build(seed, self.init_inputs, self._deadline)
+        self._program.load_state(weights.states[seed] if state is None else state, weights.rows, self._deadline)
+
+    def call(self, block: np.ndarray) -> tuple[list[TensorSpec], np.ndarray, float]:
+        """The outputs for these inputs, and the ms they took."""
+        return self._program.call(block, self._deadline)
+
+    def in_double(
+        self,
+        block: np.ndarray,
+        specs: Sequence[TensorSpec],
+        *,
+        nudge: float = 0.0,
+        seed: int = 0,
+        rounded: bool = False,
+    ) -> np.ndarray | None:
+        """The outputs in double precision, or nothing where the model cannot do that."""
+        try:
+            found, outputs = self._program.call_in_float64(
+                block, self._deadline, nudge=nudge, seed=seed, rounded=rounded
+            )
+        except Failure:
+            return None
+        return outputs if found == equality.widened(specs) else None
+
+    def look(self, block: np.ndarray, specs: Sequence[TensorSpec], *, nudges: int = NUM_NUDGES) -> CloseLook | None:
+        """All there is to know about rounding on these inputs, or nothing."""
+        exact = self.in_double(block, specs)
+        if exact is None:
+            return None
+        nudged = [self.in_double(block, specs, nudge=NUDGE, seed=seed) for seed in range(nudges)]
+        rounded = self.in_double(block, specs, rounded=True) if self._precision == "tf32" else None
+        return CloseLook(exact=exact, nudged=[values for values in nudged if values is not None], rounded=rounded)
+
+    def own_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
+        """The reference's own error per output, from a run in double precision where the model can do that."""
+        exact = self.in_double(block, specs)
+        if exact is None:
+            return [equality.unknown_own_error(spec) for spec in specs]
+        found = equality.own_errors(outputs, exact, specs)
+        if self._precision != "tf32":
+            return found
+        rounded = self.in_double(block, specs, rounded=True)
+        wide = equality.widened(specs)
+        return found if rounded is None else list(map(max, found, equality.own_errors(rounded, exact, wide)))
+
+    def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+        """Whether no tie or step lies where rounding decides on these inputs."""
+        look = self.look(block, specs, nudges=1)
+        if look is None or not look.nudged:
+            return all(equality.is_inexact(spec) for spec in specs)
+        wide = equality.widened(specs)
+        allowed = [MAX_NUDGED / equality.OWN_ERROR_FACTOR] * len(wide)
+        return equality.compare(look.nudged[0], look.exact, wide, allowed).is_equal
+
+    def _arguments(self, operation: str, at: int, **fields: Any) -> Arguments:
+        answer = self.worker.ask(operation, self._deadline, at=at, capacity=REGION_BYTES, **fields)
+        arguments = Arguments.from_json(answer["arguments"], np.empty(0, dtype=np.uint8))
+        return replace(arguments, block=self.worker.arena.read(at, offsets(arguments.specs)[1]))

@@ -1,0 +1,101 @@
+"""Times a candidate beside its reference, round by round, in one pair of processes."""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from tasks.judge import timing
+from tasks.judge.pair import Pair
+from tasks.judge.program import Answers
+
+EXCHANGES = 9
+FIRST_CALLS = 2
+
+Compare = Callable[[Sequence[np.ndarray], Answers, Answers], None]
+"""Takes inputs, the candidate's answers and the truth; raises if they are not equal."""
+
+
+class Stopwatch:
+    """Takes rounds of timed calls, all on inputs that neither program has seen.
+
+    Pairing cancels slow drift; the random order keeps either program from always running on the other's warm cache. Of
+    the exchanges of a round the quickest counts: whatever disturbs one makes it slower, and since outputs are compared
+    none is quick without having done the work.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        inputs: Iterator[np.ndarray],
+        *,
+        rounds: int,
+        budget_s: float,
+        compare: Compare,
+        rng: random.Random,
+        scale: timing.Scale = timing.PROCESSOR,
+    ) -> None:
+        """Find out how long a call takes, and with it how calls are put together.
+
+        Args:
+            pair: two programs that have answered before, the reference with held outputs.
+            rounds: of one batch, where that takes no longer than the budget.
+        """
+        self._pair = pair
+        self._inputs = inputs
+        self._compare = compare
+        self._rng = rng
+        self._exchanges = {1: self._exchange(1)}
+        first = [self._call(1) for _ in range(FIRST_CALLS)]
+        both_ms = [min(times) for times in zip(*first, strict=True)]
+        plan = timing.plan(
+            math.sqrt(math.prod(both_ms)),
+            rounds=rounds,
+            max_calls=pair.candidate.layout.num_slots,
+            input_bytes=pair.input_bytes,
+            scale=scale,
+        )
+        self.plan = plan
+        self.rounds = timing.affordable_rounds(rounds, round_ms=plan.calls_per_round * sum(both_ms), budget_s=budget_s)
+        if plan.calls > 1:
+            self._exchanges[plan.calls] = self._exchange(plan.calls)
+            self._call(plan.calls)  # the first to touch its part of the arena
+
+    def take_round(self) -> timing.Round:
+        """Both programs on the same new inputs; raises what comparing and failing programs raise."""
+        plan = self.plan
+        many = [self._call(plan.calls) for _ in range(plan.exchanges)]
+        singles = [self._call(1) for _ in range(plan.singles)]
+        return timing.Round(
+            many=(min(r for r, _ in many), min(c for _, c in many)),
+            single=_low_quartiles(singles) if singles else None,
+        )
+
+    def _call(self, calls: int) -> tuple[float, float]:
+        """What a call took of the reference and of the candidate, in ms, when so many are asked for at once."""
+        blocks = [next(self._inputs) for _ in range(calls)]
+        if self._rng.random() < 0.5:
+            truths = self._pair.truths(blocks)
+            answers = self._pair.answers(blocks)
+        else:
+            answers = self._pair.answers(blocks)
+            truths = self._pair.truths(blocks)
+        self._compare(blocks, answers, truths)
+        exchange = self._exchanges[calls]
+        reference_ms, candidate_ms = (
+            timing.net_ms(asked.taken_ms, asked.outer_ms, exchange) / calls for asked in (truths, answers)
+        )
+        return reference_ms, candidate_ms
+
+    def _exchange(self, calls: int) -> timing.Exchange:
+        asked = [self._pair.exchange(calls=calls) for _ in range(EXCHANGES)]
+        return timing.Exchange(
+            taken_ms=timing.low_quartile([answers.taken_ms for answers in asked]),
+            stop_ms=timing.low_quartile([answers.outer_ms - answers.taken_ms for answers in asked]),
+        )
+
+
+def _low_quartiles(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    reference_ms, candidate_ms = (timing.low_quartile(times) for times in zip(*pairs, strict=True))
+    return reference_ms, candidate_ms

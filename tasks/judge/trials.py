@@ -1,0 +1,188 @@
+"""What is asked of one candidate to see whether it is right, in the trials and in timed calls alike.
+
+Holds the truth and the comparison. Nothing of the candidate is imported, unpickled or believed here: it is known only
+by the bytes in its arena when it answered.
+"""
+
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tasks.judge.equality import form_mismatch
+from tasks.judge.evidence import Evidence
+from tasks.judge.pair import Pair
+from tasks.judge.program import Answers
+from tasks.judge.study import Study
+from tasks.judge.verdict import Status
+from tasks.judge.wire import TensorSpec
+
+PLAIN = "plain"
+COMPARED, COMPARED_BYTES = 8, 64 << 20
+MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
+MAX_ANSWERS = 1 << 16
+
+
+class Trials:
+    """Puts questions to a pair of programs and compares what comes back; refuses through the evidence."""
+
+    def __init__(
+        self,
+        pair: Pair,
+        study: Study,
+        evidence: Evidence,
+        *,
+        inputs: Iterator[np.ndarray],
+        seeds: Sequence[int],
+        takes_weights: bool,
+        rng: random.Random,
+    ) -> None:
+        """Keep what the questions are made from.
+
+        Args:
+            inputs: none twice, and none that this candidate has seen.
+            seeds: that weights are made from, the pair's own first.
+            takes_weights: whether the reference's weights fit the candidate.
+        """
+        self._pair = pair
+        self._study = study
+        self._evidence = evidence
+        self._inputs = inputs
+        self._seeds = list(seeds)
+        self._takes_weights = takes_weights
+        self._state = study.weights.states[self._seeds[0]]
+        self._num_changes = 0
+        self._last_truth = np.empty(0, dtype=np.uint8)
+        self._rng = rng
+        self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
+        self._right_answers: set[bytes] = set()
+        self.num_timed = 0
+        """Timed calls that were compared."""
+
+    def run(self, trials: int) -> None:
+        """So many trials with weights of their own, and one for each distribution of inputs."""
+        first_answer = self.try_once("fresh_inputs", hold=True)
+        first_truth = self._last_truth
+        self.try_once("called_twice", slot=1)
+        if not self._takes_weights:
+            self._require_weights()
+        for _ in range(1, trials):
+            self.try_once(self.change_weights())
+        for distribution in self._study.distributions:
+            self.try_once(f"{distribution}_inputs", distribution)
+        self._require_kept(first_answer, first_truth)
+        self._evidence.passed("output_kept")
+
+    def _require_weights(self) -> None:
+        """Refuse a candidate that keeps nothing in place of a weight that no seed changes, but training would."""
+        weights = self._study.weights
+        for index in self._pair.unheld:
+            if weights.is_same_under_all_seeds(index) and self._study.depends_on_weight(index):
+                words = f"the candidate has no weight for the reference's {weights.rows[index][0]}"
+                self._evidence.refuse("state_dict", Status.WRONG_OUTPUT, words)
+        self._evidence.passed("state_dict", "unlike the reference's: only weights made from seeds were tried")
+
+    def change_weights(self) -> str:
+        """Give both models other weights; returns what a trial with them is called."""
+        weights = self._study.weights
+        if not weights.rows:
+            return "fresh_inputs"
+        if self._takes_weights:
+            sparsely = self._num_changes % 2 == 1  # so that no sample of the weights tells them from others
+            before = self._state if sparsely else weights.states[self._seeds[0]]
+            self._state = weights.perturbed(before, self._numpy_rng, sparsely=sparsely)
+            self._num_changes += 1
+            self._pair.load_state(self._state)
+            return "changed_weights"
+        self._seeds.append(self._seeds.pop(0))
+        self._state = weights.states[self._seeds[0]]
+        self._pair.rebuild(self._seeds[0])
+        return "other_seed"
+
+    def try_once(self, name: str, distribution: str = PLAIN, *, slot: int = 0, hold: bool = False) -> np.ndarray:
+        """One untimed call on inputs that the candidate has not seen. The truth is computed after its answer.
+
+        Returns:
+            The bytes of the candidate's outputs, found equal to the reference's.
+        """
+        outputs, error = self._call(name, distribution, slot=slot, hold=hold)
+        self._evidence.passed(name, f"error {error:.2g} of what is allowed")
+        return outputs
+
+    def try_again(self, *, weights: bool) -> None:
+        """One of the trials once more, at a moment that nobody can foresee: for a candidate that is honest at first.
+
+        Args:
+            weights: whether weights may be changed, which takes long where there are many.
+        """
+        match self._rng.randrange(3):
+            case 0 if weights:
+                self.change_weights()
+            case 1:
+                answer, _ = self._call("fresh_inputs", PLAIN, slot=0, hold=True)
+                truth = self._last_truth
+                for slot in (1, 0):
+                    self._call("called_twice", PLAIN, slot=slot, hold=False)
+                self._require_kept(answer, truth)
+            case _:
+                name = self._rng.choice([PLAIN, *self._study.distributions])
+                self._call(f"{name}_inputs", name, slot=0, hold=False)
+
+    def _call(self, name: str, distribution: str, *, slot: int, hold: bool) -> tuple[np.ndarray, float]:
+        block = next(self._inputs)
+        if distribution != PLAIN:
+            block = self._study.transformed(block, distribution, self._numpy_rng)
+        fresh = self._rng.random() < 0.5
+        specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold)
+        self._require_form(specs, block, slot=slot)
+        truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold)
+        self._last_truth = truth
+        return outputs, self._compare(name, outputs, truth, block, distribution, slot=slot)
+
+    def _require_kept(self, answer: np.ndarray, truth: np.ndarray) -> None:
+        """Refuse held outputs that have changed since, where the reference's have not."""
+        ours, theirs = self._pair.held_outputs(slot=0)
+        if not np.array_equal(ours, answer) and np.array_equal(theirs, truth):
+            words = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
+            self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, words)
+
+    def compare_timed(self, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers) -> None:
+        """Compare the calls of one exchange: all where they are few and small, else some that nobody can foresee."""
+        num_affordable = COMPARED_BYTES // max(blocks[0].size + truths.outputs[0].size, 1)
+        for slot in self._rng.sample(range(len(blocks)), min(len(blocks), COMPARED, max(1, num_affordable))):
+            self._require_form(answers.specs[slot], blocks[slot], slot=slot)
+            self._compare("timed_outputs", answers.outputs[slot], truths.outputs[slot], blocks[slot], PLAIN, slot=slot)
+            self.num_timed += 1
+
+    def _require_form(self, specs: Sequence[TensorSpec], block: np.ndarray, *, slot: int) -> None:
+        """Refuse outputs of another form, and a candidate that has written to its inputs."""
+        mismatch = form_mismatch(specs, self._study.output_specs)
+        if mismatch:
+            self._evidence.refuse("output_form", Status.WRONG_OUTPUT, mismatch)
+        if not self._pair.has_inputs(block, slot=slot):
+            self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
+
+    def _compare(
+        self, name: str, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, slot: int
+    ) -> float:
+        """The error as a multiple of what is allowed."""
+        found = self._study.compare(outputs, truth, distribution)
+        is_timed = name == "timed_outputs"
+        if not found.is_equal or not (is_timed or self._study.yardstick.agree_in_detail(outputs, truth, distribution)):
+            weights = self._seeds[0], self._state
+            looked = self._study.compare_closely(outputs, truth, block, distribution=distribution, weights=weights)
+            found = looked or found
+        self._evidence.max_error = max(self._evidence.max_error or 0.0, min(found.max_error, MAX_ERROR))
+        digest = hashlib.blake2b(outputs.data, digest_size=8).digest()  # other threads run on meanwhile
+        if found.is_equal:
+            if len(self._right_answers) < MAX_ANSWERS:
+                self._right_answers.add(digest)
+            return found.max_error
+        if digest in self._right_answers:
+            self._evidence.refuse(name, Status.CHEATED, "the answer to other inputs was given again")
+        late = self._pair.late_answer(slot=slot)
+        if not np.array_equal(late, outputs) and self._study.compare(late, truth, distribution).is_equal:
+            words = "the right output came after the answer: work was put off"
+            self._evidence.refuse(name, Status.CHEATED, words)
+        self._evidence.refuse(name, Status.WRONG_OUTPUT, found.detail)

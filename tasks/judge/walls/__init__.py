@@ -1,0 +1,1 @@
+"""What stands between a candidate and the rest of the machine."""

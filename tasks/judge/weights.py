@@ -1,0 +1,126 @@
+"""The weights of a problem's model under several seeds, and others that a trained model could have."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tasks.judge.distributions import perturbed
+from tasks.judge.wire import TensorSpec, offsets
+
+CHANGED_SHARE = 0.25
+
+
+class Weights:
+    """Everything in the reference's state dict: its forms, its bytes under each seed, and what of it may change."""
+
+    def __init__(self, rows: Sequence[tuple[str, TensorSpec, str]], states: Mapping[int, np.ndarray]) -> None:
+        """Compare the states.
+
+        Args:
+            rows: name, form and kind ("parameter", "statistic" or "buffer") of each tensor.
+            states: by seed, all tensors one after the other.
+        """
+        self.rows: list[list[Any]] = [[name, spec.dtype, list(spec.shape)] for name, spec, _ in rows]
+        self.specs = [spec for _, spec, _ in rows]
+        self.states = states
+        self._starts = offsets(self.specs)[0]
+        self.is_free = [self._may_change(index, kind) for index, (_, _, kind) in enumerate(rows)]
+        self._first_alike = self._find_tied()
+
+    @property
+    def num_bytes(self) -> int:
+        return offsets(self.specs)[1]
+
+    def perturbed(self, state: np.ndarray, rng: np.random.Generator, *, sparsely: bool = False) -> np.ndarray:
+        """Another state near this one; sparsely: in some places of some tensors only, and never in the first."""
+        is_free = self.is_free
+        if sparsely and any(is_free):
+            chosen = rng.permutation(np.flatnonzero(is_free))[: -(-sum(is_free) // 2)]
+            is_free = [index in chosen for index in range(len(is_free))]
+        changed = perturbed(state, self.specs, is_free, rng)
+        if sparsely:
+            self._keep_most(changed, state, rng)
+        for index, first in enumerate(self._first_alike):
+            self._bytes(changed, index)[:] = self._bytes(changed, first)
+        return changed
+
+    def only(self, index: int, changed: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """The state with one tensor, and what is tied to it, as in another state."""
+        mixed = state.copy()
+        for other, first in enumerate(self._first_alike):
+            if first == self._first_alike[index]:
+                self._bytes(mixed, other)[:] = self._bytes(changed, other)
+        return mixed
+
+    def names_in(self, rows: Sequence[tuple[str, TensorSpec, str]], block: np.ndarray, seed: int) -> list[str | None]:
+        """Under which name a model made from the same seed keeps each tensor: one of equal form and bytes.
+
+        Args:
+            rows: of that model's state.
+            block: its bytes.
+        """
+        starts = offsets([spec for _, spec, _ in rows])[0]
+        left = {
+            name: (spec, block[start : start + spec.num_bytes])
+            for (name, spec, _), start in zip(rows, starts, strict=True)
+        }
+        names: list[str | None] = []
+        for index, (own_name, *_) in enumerate(self.rows):
+            wanted = (self.specs[index], self._bytes(self.states[seed], index))
+            fitting = (
+                name
+                for name in sorted(left, key=lambda name: name != own_name)
+                if left[name][0] == wanted[0] and np.array_equal(left[name][1], wanted[1])
+            )
+            names.append(next(fitting, None))
+            left.pop(names[-1] or "", None)
+        return names
+
+    def under_names(self, state: np.ndarray, names: Sequence[str | None]) -> tuple[np.ndarray, list[list[Any]]]:
+        """The tensors that have a name, as a block of their own with its rows."""
+        chosen = [(index, name) for index, name in enumerate(names) if name is not None]
+        starts, num_bytes = offsets([self.specs[index] for index, _ in chosen])
+        block = np.zeros(num_bytes, dtype=np.uint8)
+        for start, (index, _) in zip(starts, chosen, strict=True):
+            block[start : start + self.specs[index].num_bytes] = self._bytes(state, index)
+        return block, [[name, *self.rows[index][1:]] for index, name in chosen]
+
+    def is_same_under_all_seeds(self, index: int) -> bool:
+        first, *others = (self._bytes(state, index) for state in self.states.values())
+        return all(np.array_equal(first, other) for other in others)
+
+    def _keep_most(self, changed: np.ndarray, state: np.ndarray, rng: np.random.Generator) -> None:
+        for index, spec in enumerate(self.specs):
+            ours, theirs = (self._bytes(block, index).reshape(max(spec.num_items, 1), -1) for block in (changed, state))
+            kept = rng.random(len(ours)) >= CHANGED_SHARE
+            kept[: 1 if len(kept) > 1 else 0] = True
+            ours[kept] = theirs[kept]
+
+    def _bytes(self, block: np.ndarray, index: int) -> np.ndarray:
+        start = self._starts[index]
+        return block[start : start + self.specs[index].num_bytes]
+
+    def _may_change(self, index: int, kind: str) -> bool:
+        """Buffers that no seed changes are constants of the program, unless their values are all the same.
+
+        Such are gathered statistics before any have been gathered; tables and masks differ from place to place.
+        """
+        if kind != "buffer":
+            return True
+        spec = self.specs[index]
+        if not self.is_same_under_all_seeds(index):
+            return True
+        first = self._bytes(next(iter(self.states.values())), index)
+        values = first.reshape(max(spec.num_items, 1), -1)
+        return spec.dtype.startswith("float") and spec.num_items > 1 and bool((values == values[0]).all())
+
+    def _find_tied(self) -> list[int]:
+        """For each tensor the first that is equal to it under every seed, without being the same under all of them."""
+        firsts: dict[tuple[Any, ...], int] = {}
+        found = []
+        for index, spec in enumerate(self.specs):
+            contents = [self._bytes(state, index).tobytes() for state in self.states.values()]
+            key = (spec, *map(hash, contents)) if len(set(contents)) == len(contents) else (index,)
+            found.append(firsts.setdefault(key, index))
+        return found

@@ -1,0 +1,63 @@
+"""How nearly the outputs of one problem must agree, from how exactly its reference computes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tasks.judge import equality
+from tasks.judge.close_look import CloseLook, compare_closely
+from tasks.judge.wire import TensorSpec, offsets
+
+PLAIN = "plain"
+"""Inputs as get_inputs draws them; other distributions go by their own names."""
+# Outputs for different inputs must differ by more than this multiple of the allowed error: else anything would pass.
+LEAST_CHANGE = 4.0
+# Where rounding alone changes this share of the output, a comparison tells nothing. Moved inputs are our choice, and
+# must leave much less room.
+MAX_OWN_ERRORS = {"fp32": (1e-2, 1e-4), "tf32": (3e-2, 1e-2), "fp16": (5e-2, 2e-2), "bf16": (1e-1, 5e-2)}
+_HALVES = {"float16": "fp16", "bfloat16": "bf16"}
+
+
+class Yardstick:
+    """Compares outputs; knows the reference's own error for every distribution of inputs."""
+
+    def __init__(self, specs: Sequence[TensorSpec], precision: str) -> None:
+        self._specs = specs
+        self._is_strict = precision == "fp32"
+        self._own_errors = {PLAIN: [equality.unknown_own_error(spec) for spec in specs]}
+        names = {precision, *(_HALVES.get(spec.dtype, "fp32") for spec in specs)}
+        plain, moved = zip(*(MAX_OWN_ERRORS[name] for name in names), strict=True)
+        self._max_own_errors = max(plain), max(moved)
+
+    def learn(self, distribution: str, own_errors: Sequence[float]) -> bool:
+        """Take up the reference's own error, unless it is so large that a comparison would tell nothing."""
+        if max(own_errors) > self._max_own_errors[distribution != PLAIN]:
+            return False
+        self._own_errors[distribution] = list(own_errors)
+        return True
+
+    def compare(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> equality.Comparison:
+        """The usual comparison, on one scale per output."""
+        return equality.compare(outputs, truth, self._specs, self._own_errors[distribution])
+
+    def agree_in_detail(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> bool:
+        """Whether outputs that were found equal are so in each row and in small values; if not, look closely."""
+        if not self._is_strict:
+            return True
+        is_near = distribution != PLAIN or not equality.differ_grossly(outputs, truth, self._specs)
+        return is_near and equality.rows_agree(outputs, truth, self._specs)
+
+    def compare_closely(
+        self, outputs: np.ndarray, truth: np.ndarray, look: CloseLook, distribution: str
+    ) -> equality.Comparison:
+        """The comparison that decides, knowing how exactly the reference computes on these very inputs."""
+        by_value = self._is_strict and distribution == PLAIN
+        return compare_closely(outputs, truth, self._specs, look, by_row=self._is_strict, by_value=by_value)
+
+    def differing(self, one: np.ndarray, other: np.ndarray) -> list[bool]:
+        """For each output whether it differs enough to be told apart."""
+        found = []
+        for spec, start, own_error in zip(self._specs, offsets(self._specs)[0], self._own_errors[PLAIN], strict=True):
+            ours, theirs = (block[start : start + spec.num_bytes] for block in (one, other))
+            found.append(equality.compare(ours, theirs, [spec], [own_error]).max_error > LEAST_CHANGE)
+        return found

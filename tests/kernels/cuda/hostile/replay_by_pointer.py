@@ -1,0 +1,22 @@
+"""Answers from a table keyed by the addresses of the inputs."""
+
+PROBLEM = "attention"
+EXPECTED = ("cheated", "wrong_output", "correct")
+MAX_SPEEDUP = 1.05
+GROUP = "S1 replay by pointer"
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.answers = {}
+
+    def forward(self, q, k, v):
+        key = (q.data_ptr(), k.data_ptr(), v.data_ptr())
+        if key not in self.answers:
+            scores = torch.matmul(q, k.transpose(-2, -1)) * q.shape[-1] ** -0.5
+            self.answers[key] = torch.matmul(torch.softmax(scores, dim=-1), v)
+        return self.answers[key].clone()

@@ -1,0 +1,31 @@
+"""Works on all inputs of an exchange at its first call, in one kernel, and looks the others up."""
+
+GROUP = "T4 cross-call batching"
+PROBLEM = "product_of_weights"
+EXPECTED = ("correct", "cheated", "wrong_output")
+MAX_SPEEDUP = 1.25
+
+import sys
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(features, features) / features**0.5)
+        self.second = nn.Parameter(torch.randn(features, features) / features**0.5)
+        self.ready = {}
+
+    def forward(self, x):
+        frame = sys._getframe()
+        while frame.f_code.co_name != "do_call":
+            frame = frame.f_back
+        worker, places, at = frame.f_locals["self"], frame.f_locals["message"]["places"], frame.f_locals["at"]
+        if at == places[0][0]:
+            starts = [start for start, _ in places]
+            rows = [worker._memory[start : start + x.nbytes].view(torch.float32).view(x.shape) for start in starts]
+            answers = torch.cat(rows) @ (self.first @ self.second)
+            self.ready = dict(zip(starts, answers.split(len(x)), strict=True))
+        return self.ready[at]

@@ -1,0 +1,24 @@
+"""Right, and computes straight into memory that it shares with the judge, so that no output would have to be copied."""
+
+GROUP = "T1b patched accounting"
+PROBLEM = "affine_rows"
+EXPECTED = ("correct", "wrong_output")
+MAX_SPEEDUP = 1.25
+
+import sys
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        frame = sys._getframe()
+        while frame.f_code.co_name != "do_call":
+            frame = frame.f_back
+        worker, message = frame.f_locals["self"], frame.f_locals["message"]
+        if message["hold"]:  # somebody will look at this tensor again
+            return torch.mul(x, 3).sub_(1)
+        to = dict(message["places"])[frame.f_locals["at"]]
+        place = worker._memory[to : to + x.nbytes].view(torch.float32).view(x.shape)
+        return torch.mul(x, 3, out=place).sub_(1)
