@@ -18,6 +18,7 @@ from tasks.judge.equality import (
     Comparison,
     allowed_share,
     as_array,
+    epsilon,
     is_inexact,
     num_rows,
     rms,
@@ -25,9 +26,10 @@ from tasks.judge.equality import (
 )
 from tasks.judge.wire import TensorSpec, offsets
 
-NUDGE = 16 * 2.0**-23
+SINGLE_EPSILON = 2.0**-23
+NUDGE = 16 * SINGLE_EPSILON
 NUM_NUDGES = 8
-NUDGE_FACTOR = 32 * 2.0**-23 / NUDGE
+NUDGE_FACTOR = 32 * SINGLE_EPSILON / NUDGE
 """What a value may be off, as a multiple of what nudges move it by: above 1, so that either side of a step is right."""
 
 
@@ -86,7 +88,9 @@ def _allowed(
 ) -> np.ndarray:
     """The error that each value may have."""
     with np.errstate(all="ignore"):
-        moved = NUDGE_FACTOR * np.max([np.abs(values - exact) for values in nudged], axis=0)
+        # Nudges are of single precision's size; double precision is moved by so much less.
+        finer = min(1.0, epsilon(spec) / SINGLE_EPSILON)
+        moved = finer * NUDGE_FACTOR * np.max([np.abs(values - exact) for values in nudged], axis=0)
         magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
         own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
     rows = (num_rows(spec), -1) if by_row else (1, -1)

@@ -114,10 +114,15 @@ def is_inexact(spec: TensorSpec) -> bool:
     return spec.dtype in _EPSILON
 
 
+def epsilon(spec: TensorSpec) -> float:
+    """The distance from 1 to the next number of the dtype."""
+    return _EPSILON[spec.dtype]
+
+
 def allowed_share(spec: TensorSpec) -> float:
     """What is allowed on any scale, as a share of it."""
     ulps = ALLOWED_ULPS_HALF if spec.dtype in ("float16", "bfloat16") else ALLOWED_ULPS
-    return ulps * _EPSILON[spec.dtype]
+    return ulps * epsilon(spec)
 
 
 def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:

@@ -117,6 +117,7 @@ class Judge:
                 raise RefusedError(screened.status, screened.detail)
             circumstances = Circumstances(
                 rng=random.Random(f"{self._secret} {seed} {candidate.candidate_id}"),
+                device=self.device,
                 best_speedup=best_speedup,
                 on_progress=on_progress or (lambda share, words: None),
             )

@@ -14,6 +14,8 @@ from tasks.judge.device_memory import used_bytes
 from tasks.judge.wire import WireError
 
 ALONE = frozenset({"call", "recopy", "call_in_float64"})
+AT_LARGE = frozenset({"load", "draw", "init_inputs", "inputs", "loaded"})
+"""What may take long or needs the processor only. All else waits for the device, though not with cold caches."""
 QUIET_S = 2.0
 MAX_WAIT_S = 300.0
 # A flush of the caches takes a tenth of a millisecond, unless kernels of somebody else are running.
@@ -34,8 +36,13 @@ class Lease:
         self._usual_ms = min(self._flush_ms() for _ in range(5))
 
     @contextlib.contextmanager
-    def turn(self, pid: int, *, alone: bool) -> Iterator[float]:
-        """Let a worker do something, if need be alone on the device.
+    def turn(self, pid: int, *, waits: bool, flushes: bool) -> Iterator[float]:
+        """Let a worker do something.
+
+        Args:
+            pid: its process.
+            waits: whether it must be alone on the device.
+            flushes: whether it must find cold caches there.
 
         Yields:
             The seconds waited for it.
@@ -43,10 +50,11 @@ class Lease:
         Raises:
             WireError: if that worker has left next to no memory to others.
         """
-        if alone:
+        if waits:
             asked_at = time.monotonic()
             with self._lock:
-                self._flush_ms()
+                if flushes:
+                    self._flush_ms()
                 yield time.monotonic() - asked_at
         else:
             with self._counting:

@@ -74,6 +74,11 @@ class Pair:
         return self._layout.input_bytes
 
     @property
+    def output_bytes(self) -> int:
+        """Of one call."""
+        return self._layout.capacity
+
+    @property
     def state_bytes(self) -> int:
         """Of the reference's weights."""
         return self._layout.inputs_at[0] - self._layout.state_at

@@ -14,7 +14,7 @@ from typing import Any
 from tasks.errors import WorkerError
 from tasks.judge import remote_memory
 from tasks.judge.cuda import DeviceArena
-from tasks.judge.lease import ALONE, Lease
+from tasks.judge.lease import ALONE, AT_LARGE, Lease
 from tasks.judge.walls.crowd import Crowd
 from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded
 
@@ -113,9 +113,11 @@ class WorkerProcess:
         if self._lease is None:
             answer, taken = self._exchange(operation, deadline, fields)
         else:
-            alone = operation in ALONE and self._has_called  # a first call may build for a minute, and is not timed
-            self._has_called = self._has_called or operation in ALONE
-            with self._lease.turn(self.pid, alone=alone) as waited_s:
+            is_first_call = operation in ALONE and not self._has_called  # it may build for a minute, and is not timed
+            self._has_called = self._has_called or is_first_call
+            alone = operation in ALONE and not is_first_call
+            waits = not is_first_call and operation not in AT_LARGE
+            with self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s:
                 self._waited_s += waited_s
                 answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
                 if alone:

@@ -1,6 +1,7 @@
 """One judgement: trials, timing, and a second look where the speedup is too good to be believed at once."""
 
 import random
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from tasks.judge import timing
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.jumps import jump
 from tasks.judge.long import OnProgress, measure_window
+from tasks.judge.opinions import roofline
 from tasks.judge.pair import Pair
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.stopwatch import Stopwatch
@@ -35,6 +37,8 @@ class Circumstances:
     """What a judgement depends on besides the programs and the params."""
 
     rng: random.Random
+    device: str
+    """The model's name."""
     best_speedup: float | None
     """The best known for the problem, if any: a jump over it is looked at twice."""
     on_progress: OnProgress
@@ -87,6 +91,7 @@ class Examination:
             )
             if reason := self._jump(found):
                 found = self._look_again(candidate, found, reason)
+            self._compare_with_bound(found)
             self._evidence.timing = found
         except Failure as failure:
             self._stop(_STATUS_OF_FAILURE.get(failure.kind, Status.CRASHED), failure.text)
@@ -136,6 +141,7 @@ class Examination:
         trials.change_weights()  # what a candidate made of them before the clock started is stale
         in_window = params.tier == "long"
         found = self._window_timing(take_round) if in_window else self._screen_timing(take_round, stopwatch.rounds)
+        trials.try_moved_again()
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
         return found
 
@@ -165,6 +171,14 @@ class Examination:
             candidate_ms=kept.candidate_ms,
             settled=window.speedup,
         )
+
+    def _compare_with_bound(self, found: Timing) -> None:
+        """Note a time that the hardware seems not to allow: an alarm for people, never a verdict."""
+        pair, on_cuda = self._pair, self._params.device != "cpu"
+        num_bytes = pair.state_bytes + pair.input_bytes + pair.output_bytes
+        bound = roofline.fastest_bytes_per_s(self._circumstances.device, num_bytes=num_bytes, on_cuda=on_cuda)
+        if bound and (words := roofline.alarm(num_bytes, statistics.median(found.candidate_ms), bound)):
+            self._evidence.passed("roofline", words)
 
     def _jump(self, found: Timing) -> str:
         """Why the speedup must be seen twice, in words; empty if it need not."""

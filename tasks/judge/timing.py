@@ -204,7 +204,7 @@ def paid(taken: Sequence[Round], scale: Scale = PROCESSOR) -> Rounds:
     if not scale.cold_ms:
         return single
     pairs = zip(single.both, many.both, strict=True)
-    cold_ms = [statistics.median(one) - statistics.median(other) for one, other in pairs]
+    cold_ms = [low_quartile(one) - low_quartile(other) for one, other in pairs]
     unexplained_ms = max(0.0, cold_ms[1] - max(cold_ms[0], 0.0) - scale.cold_ms)
     return replace(many, candidate_ms=tuple(one_ms + unexplained_ms for one_ms in many.candidate_ms))
 

@@ -129,6 +129,12 @@ class Trials:
                 name = self._rng.choice([PLAIN, *self._study.distributions])
                 self._call(f"{name}_inputs", name, slot=0, hold=False)
 
+    def try_moved_again(self) -> None:
+        """Some of the other distributions once more, when all calls that are timed are done."""
+        names = self._study.distributions
+        for name in self._rng.sample(names, len(names) // 2):
+            self._call(f"{name}_inputs", name, slot=0, hold=False)
+
     def _call(self, name: str, distribution: str, *, slot: int, hold: bool) -> tuple[np.ndarray, float]:
         block = next(self._inputs)
         if distribution != PLAIN:
