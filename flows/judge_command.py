@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Rows = Generator[dict[str, Any], None, None]
 
 USAGE = 2
+TIMEOUT_S, CUDA_TIMEOUT_S = 90.0, 240.0
 TIERS = ("screen", "long")
 EPILOG = """exit codes: 0 every case has a verdict, 2 wrong usage, 3 this machine cannot judge (a killed or failed batch
 continues when the same command is given again)"""
@@ -53,6 +54,7 @@ def add_judge_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument(
         "--out", type=Path, metavar="VERDICTS.jsonl", help="one verdict a line, in the order of the cases; continued"
     )
+    parser.add_argument("--timeout-s", type=_seconds, help="of one candidate (default: 90, on a GPU 240: builds count)")
     parser.add_argument("--workers", type=_count, help="cases judged at once (default: what params.yaml says, else 1)")
     parser.set_defaults(run=partial(_run, parser))
 
@@ -151,7 +153,10 @@ def _params(arguments: argparse.Namespace, *, workers: int | None) -> "tuple[Jud
     folder = project_folder()
     whole = load_params(folder / "params.yaml") if folder else None
     judge, seed = (whole.judge, whole.seed) if whole else (JudgeParams(), 0)
-    changes = {"device": arguments.device, "tier": arguments.tier, "workers": workers}
+    device = arguments.device or judge.device
+    # The limit of params.yaml is for rewards by the thousand; here somebody waits for one that may have to be built.
+    timeout_s = arguments.timeout_s or (TIMEOUT_S if device == "cpu" else CUDA_TIMEOUT_S)
+    changes = {"device": device, "tier": arguments.tier, "workers": workers, "timeout_s": timeout_s}
     asked = {name: value for name, value in changes.items() if value is not None}
     return changed(judge, **asked), seed
 
@@ -197,6 +202,16 @@ def _device(text: str) -> str:
     if not re.fullmatch(r"cpu|cuda:\d+", text):
         raise argparse.ArgumentTypeError(f"{text!r} is neither cpu nor cuda:N, such as cuda:0")
     return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
 
 
 def _count(text: str) -> int:

@@ -57,7 +57,7 @@ class JudgeParams:
     """Fresh random inputs, each with weights of its own, that a candidate must get right."""
     rounds: Annotated[Integer, Field(ge=5)] = 9
     """Timed pairs of baseline and candidate in a batch; up to six batches are taken where they do not settle."""
-    timeout_s: Positive = 15.0
+    timeout_s: Positive = 90.0
     """Wall-clock limit for one candidate, builds included."""
     memory_bytes: Annotated[Integer, Field(ge=1 << 28)] = 2 << 30
     """Memory a candidate may use beyond what its process starts with."""

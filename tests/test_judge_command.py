@@ -58,6 +58,7 @@ def test_a_reference_that_is_no_problem_is_a_verdict(folder: Path, capsys: pytes
         pytest.param(["ref.py", "right.py", "--out", "verdicts.jsonl"], "go together", id="no batch"),
         pytest.param(["ref.py", "right.py", "--workers", "2"], "--workers is for --batch", id="workers for one"),
         pytest.param(["--batch", "c", "--out", "v", "--workers", "0"], "not a number above 0", id="no workers"),
+        pytest.param(["ref.py", "right.py", "--timeout-s", "inf"], "not a number of seconds above 0", id="no limit"),
         pytest.param(["ref.py", "right.py", "--device", "gpu"], "neither cpu nor cuda:N", id="unknown device"),
         pytest.param(["ref.py", "right.py", "--tier", "medium"], "invalid choice: 'medium'", id="unknown tier"),
         pytest.param(["ref.py", "right.py", "--precision", "fp8"], "invalid choice: 'fp8'", id="unknown precision"),

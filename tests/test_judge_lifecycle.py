@@ -36,7 +36,7 @@ def judged(judge: Judge, kernel: Kernel) -> Verdict:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 40
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
     return condition()
