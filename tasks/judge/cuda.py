@@ -144,6 +144,7 @@ class Device:
             self._call(
                 "cuMemcpyHtoD_v2", _U64(address), ctypes.c_void_p(block.ctypes.data), ctypes.c_size_t(block.size)
             )
+            self._call("cuStreamSynchronize", None)  # else it may still be on its way when the worker looks
 
     def copy_from(self, address: int, num_bytes: int) -> np.ndarray:
         block = np.empty(num_bytes, dtype=np.uint8)

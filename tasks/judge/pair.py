@@ -177,11 +177,6 @@ class Pair:
         counts = [answer.get(name) for name in ("compiled_frames", "captured_graphs")]
         return sum(count for count in counts if isinstance(count, int))
 
-    @property
-    def reference_pid(self) -> int | None:
-        """The reference's process, once there is one."""
-        return self._reference.worker.pid if self._reference else None
-
     def close(self) -> None:
         """End both processes."""
         self.candidate.worker.end()

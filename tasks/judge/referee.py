@@ -87,7 +87,6 @@ class Examination:
             self._evidence.track = observed_track(
                 self._pair.candidate.worker.pid,
                 compiled_frames=self._pair.num_graphs(),
-                reference_pid=self._pair.reference_pid,
             )
             if reason := self._jump(found):
                 found = self._look_again(candidate, found, reason)
@@ -138,6 +137,8 @@ class Examination:
                 trials.try_again(weights=is_cheap)
             return stopwatch.take_round()
 
+        if self._scale is timing.DEVICE:
+            self._pair.allow_time()  # most of it goes into drawing and comparing what is large, which is our work
         trials.change_weights()  # what a candidate made of them before the clock started is stale
         in_window = params.tier == "long"
         found = self._window_timing(take_round) if in_window else self._screen_timing(take_round, stopwatch.rounds)

@@ -6,25 +6,18 @@ from pathlib import Path
 from tasks.judge.verdict import Track
 
 _INDUCTOR_FOLDER = "/inductor/"
-_RUNTIME_COMPILER = "/libnvrtc-builtins"  # loaded when something is compiled, unlike libnvrtc itself
 
 
-def observed_track(pid: int, *, compiled_frames: int, reference_pid: int | None = None) -> Track:
+def observed_track(pid: int, *, compiled_frames: int) -> Track:
     """The deepest change that running the candidate brought about.
 
-    KERNEL when it mapped executable code that it made itself, or a compiler of device code that its reference does
-    without; GRAPH when the graph compiler made code or said that it was at work (the one thing here that the candidate
-    could claim falsely: it decides a label, nothing else).
+    KERNEL when it mapped executable code that it made itself, GRAPH when the graph compiler made code or said that it
+    was at work (the one thing here that the candidate could claim falsely: it decides a label, nothing else).
     """
     made = _made_code(pid)
-    builds_on_device = _maps_runtime_compiler(pid) and not (reference_pid and _maps_runtime_compiler(reference_pid))
-    if builds_on_device or any(_INDUCTOR_FOLDER not in path for path in made):
+    if any(_INDUCTOR_FOLDER not in path for path in made):
         return Track.KERNEL
     return Track.GRAPH if made or compiled_frames else Track.FRAMEWORK
-
-
-def _maps_runtime_compiler(pid: int) -> bool:
-    return any(_RUNTIME_COMPILER in line for line in _maps(pid).split("\n"))
 
 
 def _maps(pid: int) -> str:

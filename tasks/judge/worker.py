@@ -63,6 +63,8 @@ class Worker:
             message = json.loads(frame)
             try:
                 answer = getattr(self, "do_" + message["op"])(message)
+                if self._memory.is_cuda:
+                    torch.cuda.synchronize()  # what was asked for has happened, on whatever streams
             except BaseException as error:  # noqa: BLE001 - untrusted code raises what it likes, SystemExit included
                 answer = {"error": _described(error)}
             answer["id"] = message["id"]
@@ -232,8 +234,6 @@ class Worker:
                     self._views[key] = self._memory[at : at + output.nbytes].view(output.dtype).view(output.shape)
                 self._views[key].copy_(output)
             at += -(-output.nbytes // 64) * 64
-        if self._memory.is_cuda:
-            torch.cuda.synchronize()  # a call has ended when its outputs exist, on whatever streams they are made
         return forms
 
 
