@@ -57,6 +57,8 @@ class JudgeParams:
     """Fresh random inputs, each with weights of its own, that a candidate must get right."""
     rounds: Annotated[Integer, Field(ge=5)] = 9
     """Timed pairs of baseline and candidate in a batch; up to six batches are taken where they do not settle."""
+    settled_error: Annotated[Real, Field(gt=0, le=0.12)] = 0.02
+    """Batches are added until the standard error of the speedup is at most this share of it."""
     timeout_s: Positive = 90.0
     """Wall-clock limit for one candidate, builds included."""
     memory_bytes: Annotated[Integer, Field(ge=1 << 28)] = 2 << 30

@@ -147,7 +147,9 @@ class Examination:
         return found
 
     def _screen_timing(self, take_round: Callable[[], timing.Round], rounds: int) -> Timing:
-        taken = timing.measure_until_settled(take_round, rounds=rounds, scale=self._scale)
+        taken = timing.measure_until_settled(
+            take_round, rounds=rounds, settled_error=self._params.settled_error, scale=self._scale
+        )
         if taken.standard_error > timing.UNSTABLE_ERROR:
             words = f"after {len(taken.candidate_ms)} rounds the speedup is known to {taken.standard_error:.0%} only"
             self._evidence.refuse("settled", Status.UNSTABLE, words)

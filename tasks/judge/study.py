@@ -27,7 +27,7 @@ from tasks.problems.problem import Problem
 
 __all__ = ["ARENA_BYTES", "CLASS_NAME", "FILE_NAME", "LIMIT_S", "BadProblemError", "Study"]
 
-POOL_BYTES, DEVICE_POOL_BYTES = 32 << 20, 2 << 30
+POOL_BYTES, DEVICE_POOL_BYTES = 128 << 20, 2 << 30
 NUM_SEEDS = 3
 MAX_CALL_MS = 3_000.0
 STUDY_S = 20.0

@@ -176,13 +176,15 @@ def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:
     return max(MIN_ROUNDS, min(rounds, int(budget_s * 1e3 / max(round_ms, RESOLUTION_MS))))
 
 
-def measure_until_settled(take_round: Callable[[], Round], *, rounds: int, scale: Scale = PROCESSOR) -> Rounds:
+def measure_until_settled(
+    take_round: Callable[[], Round], *, rounds: int, settled_error: float = SETTLED_ERROR, scale: Scale = PROCESSOR
+) -> Rounds:
     """Batches of rounds until the speedup is known well enough, MAX_BATCHES at most; those of them that are paid."""
     taken: list[Round] = []
     for _ in range(MAX_BATCHES):
         taken += [take_round() for _ in range(rounds)]
         settled = paid(taken, scale)
-        if settled.standard_error <= SETTLED_ERROR:
+        if settled.standard_error <= settled_error:
             break
     return settled
 
