@@ -16,15 +16,14 @@ def kernel_table(kernels: Sequence[BestKernel], *, device: str, protocol: str) -
     mean = statistics.geometric_mean(statistics.or_reference(speedups))
     return TextTable(
         title="Best kernels",
-        header=("problem", "split", "origin", "track", "speedup", "middle half"),
+        header=("problem", "split", "origin", "track", "speedup", "90% interval"),
         rows=(
             *(_kernel_cells(kernel) for kernel in ordered),
             (f"geomean of {len(ordered)} problems", "", "", "", speed(mean), ""),
         ),
         labels=4,
         note=(
-            f"Median speedup over eager on {device}, protocol {protocol}, and the middle half of its rounds. "
-            f"{missing_note(kernels)}"
+            f"Median speedup over eager on {device}, protocol {protocol}, and its 90% interval. {missing_note(kernels)}"
         ),
     )
 

@@ -131,7 +131,7 @@ def _headlines(data: ReportData) -> list[Headline]:
             value=tables.share(sum(kernel.is_faster for kernel in data.kernels) / max(len(data.kernels), 1)),
             name="of problems made faster",
             note=(
-                f"the low quartile of the best kernel's rounds is above 1.00x over eager; "
+                f"all of the best kernel's interval is above 1.00x over eager; "
                 f"{tables.share(statistics.fast_p(speedups, p=2))} have a median above 2.00x"
             ),
         ),

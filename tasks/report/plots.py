@@ -104,7 +104,7 @@ def progress_bars(rows: Sequence[SummaryRow], *, split: Split) -> "Figure | None
 
 
 def kernel_dots(kernels: Sequence[BestKernel], *, baselines: Baselines) -> "Figure":
-    """The best kernel of every problem on a log axis, by track, with its middle half and the other baselines."""
+    """The best kernel of every problem on a log axis, by track, with its 90% interval and the other baselines."""
     ordered = fastest_first(kernels)
     figure = _figure("Best kernel of every problem", height=130 + 19 * len(ordered))
     for name, speedups in baselines.items():
