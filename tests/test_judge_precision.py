@@ -51,7 +51,7 @@ BODIES = {
     "single": "return torch.relu(x @ weight.t() + bias)",
     "eleven bits": "return torch.relu(rounded(x, 11) @ rounded(weight, 11).t() + bias)",
     "half": "return torch.relu(torch.nn.functional.linear(x.half(), weight.half(), bias.half())).float()",
-    "bfloat16": "h = torch.bfloat16; return torch.relu(nn.functional.linear(x.to(h), weight.to(h), bias.to(h))).float()",
+    "bfloat16": "return torch.relu(nn.functional.linear(x.bfloat16(), weight.bfloat16(), bias.bfloat16())).float()",
     "bfloat16 out": "return torch.relu(torch.nn.functional.linear(x.bfloat16(), weight.bfloat16(), bias.bfloat16()))",
     "four bits": "return torch.relu(rounded(x, 4) @ rounded(weight, 4).t() + bias)",
     "autocast": "with torch.autocast('cpu', torch.bfloat16):\n            return torch.relu(self.linear(x)).float()",
