@@ -414,6 +414,7 @@ class RememberingJudge:
 
     def __init__(self) -> None:
         self.device = "test"
+        self.protocol = PROTOCOL
         self.environment = {"torch": "2.13.0"}
         self.told: list[float | None] = []
 

@@ -132,6 +132,8 @@ def _small(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Gene
 
 def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
+    # The ends are always among them, so that what overflows only there does so in every draw.
+    chosen = np.unique(np.append(chosen, (values.argmin(), values.argmax())))
     changed = values.copy()
     if where.kind == "signed":
         changed[chosen] *= _OUTLIER_FACTOR
