@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.close_look import NUDGE, NUM_NUDGES, CloseLook
 from tasks.judge.processes import Failure, WorkerProcess
@@ -33,6 +34,7 @@ class Reference:
         self.worker = worker
         self._program = Program(worker, LAYOUT)
         self._precision = problem.precision
+        self._has_run_in_double = False
         self._program.load(
             problem.source,
             filename=FILE_NAME,
@@ -80,14 +82,23 @@ class Reference:
         seed: int = 0,
         rounded: bool = False,
     ) -> np.ndarray | None:
-        """The outputs in double precision, or nothing where the model cannot do that."""
+        """The outputs in double precision, or nothing where the model cannot do that.
+
+        Raises:
+            WorkerError: if it could before: then its process is to blame, and a candidate must not pay for it.
+        """
         try:
             found, outputs = self._program.call_in_float64(
                 block, self._deadline, nudge=nudge, seed=seed, rounded=rounded
             )
-        except Failure:
+        except Failure as failure:
+            if self._has_run_in_double:
+                raise WorkerError(f"the reference no longer runs in double precision: {failure.text}") from failure
             return None
-        return outputs if found == equality.widened(specs) else None
+        if found != equality.widened(specs):
+            return None
+        self._has_run_in_double = True
+        return outputs
 
     def look(self, block: np.ndarray, specs: Sequence[TensorSpec], *, nudges: int = NUM_NUDGES) -> CloseLook | None:
         """All there is to know about rounding on these inputs, or nothing."""

@@ -158,6 +158,7 @@ class Worker:
 
     def do_call_in_float64(self, message: dict[str, Any]) -> dict[str, Any]:
         """The truth about rounding: the same model and inputs in double precision."""
+        self._answered.clear()
         ((at, to),) = message["places"]
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
         model, tensors = precision.in_double(self._model, self._tensors(at, fresh=True), **fields)
