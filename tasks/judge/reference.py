@@ -1,7 +1,7 @@
 """The reference in the process of its study: what it draws and what it returns, also in double precision."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tasks.errors import WorkerError
 from tasks.judge import equality
-from tasks.judge.close_look import NUDGE, NUM_NUDGES, CloseLook
+from tasks.judge.close_look import NUDGE, NUDGES, CloseLook
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout, Program, StateRow
 from tasks.judge.weights import Weights
@@ -100,14 +100,19 @@ class Reference:
         self._has_run_in_double = True
         return outputs
 
-    def look(self, block: np.ndarray, specs: Sequence[TensorSpec], *, nudges: int = NUM_NUDGES) -> CloseLook | None:
-        """All there is to know about rounding on these inputs, or nothing."""
+    def looks(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> Iterator[CloseLook]:
+        """What there is to know about rounding on these inputs, if anything, with more and more nudges."""
         exact = self.in_double(block, specs)
         if exact is None:
-            return None
-        nudged = [self.in_double(block, specs, nudge=NUDGE, seed=seed) for seed in range(nudges)]
+            return
         rounded = self.in_double(block, specs, rounded=True) if self._precision == "tf32" else None
-        return CloseLook(exact=exact, nudged=[values for values in nudged if values is not None], rounded=rounded)
+        nudged: list[np.ndarray] = []
+        for count in NUDGES:
+            seeds = range(len(nudged), count)
+            nudged += [
+                values for seed in seeds if (values := self.in_double(block, specs, nudge=NUDGE, seed=seed)) is not None
+            ]
+            yield CloseLook(exact=exact, nudged=tuple(nudged), rounded=rounded)
 
     def own_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
         """The reference's own error per output, from a run in double precision where the model can do that."""
@@ -123,7 +128,7 @@ class Reference:
 
     def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
         """Whether no tie or step lies where rounding decides on these inputs."""
-        look = self.look(block, specs, nudges=1)
+        look = next(self.looks(block, specs), None)
         if look is None or not look.nudged:
             return all(equality.is_inexact(spec) for spec in specs)
         wide = equality.widened(specs)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tasks.judge.equality import form_mismatch
+from tasks.judge.equality import Comparison, form_mismatch
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
@@ -136,9 +136,10 @@ class Trials:
             self._call(f"{name}_inputs", name, slot=0, hold=False)
 
     def _call(self, name: str, distribution: str, *, slot: int, hold: bool) -> tuple[np.ndarray, float]:
-        block = next(self._inputs)
-        if distribution != PLAIN:
-            block = self._study.transformed(block, distribution, self._numpy_rng)
+        with self._pair.uncounted():
+            block = next(self._inputs)
+            if distribution != PLAIN:
+                block = self._study.transformed(block, distribution, self._numpy_rng)
         fresh = self._rng.random() < 0.5
         specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold)
         self._require_form(specs, block, slot=slot)
@@ -169,16 +170,22 @@ class Trials:
         if not self._pair.has_inputs(block, slot=slot):
             self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
 
-    def _compare(
-        self, name: str, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, slot: int
-    ) -> float:
-        """The error as a multiple of what is allowed."""
+    def _compared(
+        self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, is_timed: bool
+    ) -> Comparison:
         found = self._study.compare(outputs, truth, distribution)
-        is_timed = name == "timed_outputs"
         if not found.is_equal or not (is_timed or self._study.yardstick.agree_in_detail(outputs, truth, distribution)):
             weights = self._seeds[0], self._state
             looked = self._study.compare_closely(outputs, truth, block, distribution=distribution, weights=weights)
             found = looked or found
+        return found
+
+    def _compare(
+        self, name: str, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, slot: int
+    ) -> float:
+        """The error as a multiple of what is allowed."""
+        with self._pair.uncounted():
+            found = self._compared(outputs, truth, block, distribution, is_timed=name == "timed_outputs")
         self._evidence.max_error = max(self._evidence.max_error or 0.0, min(found.max_error, MAX_ERROR))
         digest = hashlib.blake2b(outputs.data, digest_size=8).digest()  # other threads run on meanwhile
         if found.is_equal:
