@@ -14,7 +14,7 @@ from tasks.judge.timing import MAX_BATCHES, MAX_CALLS, PATIENCE, RESOLUTION_MS, 
 
 LONG_CALL_MS, EXCHANGE_MS = 10.0, 3.0
 """Above the first, what launching takes is nothing; calls below it are made in rows of at least the second."""
-EXCHANGES, SINGLES = 2, 3
+EXCHANGES, SINGLES = 2, 2
 INPUTS_BYTES = 1 << 30
 """New inputs for one session: drawing, laying in and comparing a GiB takes seconds."""
 SLACK_MS = 0.03
@@ -25,7 +25,7 @@ def plan(call_ms: float, *, rounds: int, input_bytes: int) -> Plan:
     """Rows of calls, and single ones; long calls one by one.
 
     >>> plan(0.02, rounds=9, input_bytes=1 << 16)
-    Plan(calls=32, exchanges=2, singles=3, rounds=9)
+    Plan(calls=32, exchanges=2, singles=2, rounds=9)
     >>> plan(2.0, rounds=9, input_bytes=1 << 24).calls, plan(20.0, rounds=9, input_bytes=1 << 24).calls
     (2, 1)
     """
@@ -40,7 +40,7 @@ def num_blocks(chosen: Plan, *, slots: int, input_bytes: int) -> int:
 
     >>> chosen = plan(0.02, rounds=9, input_bytes=1 << 16)
     >>> [num_blocks(chosen, slots=32, input_bytes=size) for size in (1 << 12, 1 << 20, 1 << 24)]
-    [32, 7, 1]
+    [32, 8, 1]
     """
     affordable = INPUTS_BYTES // (chosen.rounds * MAX_BATCHES * max(input_bytes, 1))
     return max(1, min(chosen.calls, slots, (affordable - chosen.singles) // chosen.exchanges))

@@ -1,7 +1,7 @@
 """A program in a worker process, the reference's or a candidate's alike, and where its tensors lie in memory."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -89,12 +89,26 @@ class OutputPlace:
     """In the arena, where not."""
 
 
+class LazyBytes(Sequence[np.ndarray]):
+    """Outputs that are read when somebody looks: they stay as they are until the worker is asked again."""
+
+    def __init__(self, places: Sequence[OutputPlace], read: Callable[[OutputPlace], np.ndarray]) -> None:
+        self._places = places
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read(self._places[index])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answers:
     """What came back from one exchange: for every call the form of its outputs and a copy of their bytes."""
 
     specs: list[list[TensorSpec]]
-    outputs: list[np.ndarray]
+    outputs: Sequence[np.ndarray]
     taken_ms: float
     """For all calls together, the exchange included: by the stamp that the kernel put on the answer."""
     outer_ms: float
@@ -220,7 +234,9 @@ class Program:
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         return Answers(
             specs=[place.specs for place in handed_over],
-            outputs=[self._bytes_at(place) for place in handed_over],
+            outputs=LazyBytes(handed_over, self._bytes_at)
+            if fields.get("order")
+            else [*map(self._bytes_at, handed_over)],
             taken_ms=taken.inner_ms,
             outer_ms=taken.outer_ms,
             device_ms=_claimed_ms(answer),

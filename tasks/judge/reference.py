@@ -22,6 +22,7 @@ REGION_BYTES = 512 << 20
 LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, output_bytes=REGION_BYTES)
 ARENA_BYTES = LAYOUT.num_bytes
 LIMIT_S = 60.0
+OUT_OF_MEMORY = "CUDA out of memory"
 MAX_NUDGED = 1e-2
 """As a share of the output: what a nudge of the inputs may change at most where it crosses no step."""
 
@@ -85,14 +86,15 @@ class Reference:
         """The outputs in double precision, or nothing where the model cannot do that.
 
         Raises:
-            WorkerError: if it could before: then its process is to blame, and a candidate must not pay for it.
+            WorkerError: if it could before, or a busy device has no memory for it: trying again helps, and neither may
+                a candidate pay for that nor a comparison be the coarser for it.
         """
         try:
             found, outputs = self._program.call_in_float64(
                 block, self._deadline, nudge=nudge, seed=seed, rounded=rounded
             )
         except Failure as failure:
-            if self._has_run_in_double:
+            if self._has_run_in_double or OUT_OF_MEMORY in failure.text:
                 raise WorkerError(f"the reference no longer runs in double precision: {failure.text}") from failure
             return None
         if found != equality.widened(specs):
