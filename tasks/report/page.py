@@ -5,7 +5,7 @@ Only three things enter the page unescaped, and each is made by a library for th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ class ReportData:
     """One for every problem, with or without a kernel."""
     curves: plots.Curves
     baselines: Baselines
+    unfit: Collection[str]
+    """Problems whose reference cannot serve as the truth."""
     status_counts: Mapping[str, Mapping[str, int]]
     """Stage to status to the number of verdicts."""
     params: Mapping[str, Any]
@@ -42,6 +44,9 @@ class ReportData:
     """Software versions and what else a result depends on, such as the commit."""
     device: str
     protocol: str
+    resamples: int
+    """Bootstrap draws behind every interval."""
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +103,14 @@ def render_report(data: ReportData) -> str:
             tables.problem_table(data.summary, **quoted),
         ],
         kernel_tables=[
-            kernel_tables.quoted_table(data.kernels, baselines=data.baselines, **quoted),
+            kernel_tables.quoted_table(
+                data.kernels,
+                baselines=data.baselines,
+                unfit=data.unfit,
+                resamples=data.resamples,
+                seed=data.seed,
+                **quoted,
+            ),
             kernel_tables.kernel_table(data.kernels, **quoted),
         ],
         status_table=_status_table(data.status_counts),
@@ -115,6 +127,21 @@ def render_report(data: ReportData) -> str:
         highlight_css=Markup(_highlight_css()),
         plotly_js=Markup(get_plotlyjs()),
     )
+
+
+def render_tables(title: str, sections: Mapping[str, Sequence[tables.TextTable]]) -> str:
+    """A page of tables under headings, the long ones folded."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("tasks.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = templates.get_template("tables.html")
+    return page.render(title=title, sections=sections, long_table=LONG_TABLE)
 
 
 def _headlines(data: ReportData) -> list[Headline]:
