@@ -10,11 +10,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from flows.engine import progress
 from flows.journal import Journal
-from tasks.errors import MachineError
+from tasks.errors import MachineError, RecordError
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Verdict
@@ -48,10 +48,7 @@ class Docket:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.answers = [
-            Answer(problem_hash=row["problem_hash"], origin=row["origin"], verdict=Verdict.from_json(row))
-            for row in journal.rows
-        ]
+        self.answers = [_answer(row, journal.path) for row in journal.rows]
 
     @classmethod
     @contextmanager
@@ -210,3 +207,9 @@ def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, work
         bar.close()
         # Not waiting: whoever interrupts us closes the judge next, which ends what is running.
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _answer(row: Mapping[str, Any], path: Path) -> Answer:
+    if not {"problem_hash", "origin"} <= set(row):
+        raise RecordError(f"{path} holds other lines than verdicts of this command; give another --out")
+    return Answer(problem_hash=row["problem_hash"], origin=row["origin"], verdict=Verdict.from_json(row))

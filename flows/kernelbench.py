@@ -28,8 +28,8 @@ TIMEOUT_S, CUDA_TIMEOUT_S = 120.0, 300.0
 SHOWN_MISTAKES = 3
 HISTORY = Path("data/history.duckdb")
 EPILOG = """Everything judged is kept in FOLDER/verdicts.jsonl at once: killed at any time, the same command continues,
-also on another machine that has the folder. Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 this machine cannot
-judge."""
+also on another machine that has the folder. Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 this machine
+cannot judge."""
 
 
 def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

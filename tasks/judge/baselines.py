@@ -86,8 +86,7 @@ def baseline_candidate(problem: Problem, baseline: str) -> Candidate:
     Raises:
         ProblemError: if the baseline is unknown.
     """
-    if baseline not in BASELINES:
-        raise ProblemError(f"unknown baseline {baseline!r}; there are: {', '.join(BASELINES)}")
+    _require_known(baseline)
     tree = ast.parse(problem.source.removeprefix("\ufeff"))
     tree.body = [node for node in tree.body if getattr(node, "name", "") not in _GENERATORS]
     if "torch" not in _imported_names(tree):
@@ -101,12 +100,20 @@ def usable_baselines(device: str, asked: Sequence[str] | None = None) -> tuple[s
     """Those that were asked for, or all that there are on a device such as "cpu" or "cuda:0".
 
     Raises:
+        ProblemError: if one that was asked for is unknown.
         MachineError: if one that was asked for needs CUDA and the device is another.
     """
+    for name in asked or ():
+        _require_known(name)
     cannot = () if device.startswith("cuda") else NEED_CUDA
     if refused := [name for name in asked or () if name in cannot]:
         raise MachineError(f"{', '.join(refused)} cannot be timed on {device}: it needs CUDA; leave it out")
     return tuple(name for name in BASELINES if name not in cannot and (asked is None or name in asked))
+
+
+def _require_known(baseline: str) -> None:
+    if baseline not in BASELINES:
+        raise ProblemError(f"unknown baseline {baseline!r}; there are: {', '.join(BASELINES)}")
 
 
 def _first_place(tree: ast.Module) -> int:

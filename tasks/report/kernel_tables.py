@@ -96,7 +96,7 @@ def missing_note(kernels: Sequence[BestKernel]) -> str:
 
 
 def _groups(kernels: Sequence[BestKernel]) -> dict[str, list[BestKernel]]:
-    """All problems, then each level, split and track that has any."""
+    """All problems, then each level, split and track that has any, unless that is all of them again."""
     groups = {"all": list(kernels)}
     for kernel in sorted(kernels, key=lambda kernel: kernel.problem.level):
         groups.setdefault(f"level {kernel.problem.level}", []).append(kernel)
@@ -105,7 +105,7 @@ def _groups(kernels: Sequence[BestKernel]) -> dict[str, list[BestKernel]]:
     for kernel in kernels:
         if kernel.verdict and kernel.verdict.track:
             groups.setdefault(f"track {kernel.verdict.track.value}", []).append(kernel)
-    return {name: members for name, members in groups.items() if members}
+    return {name: members for name, members in groups.items() if name == "all" or 0 < len(members) < len(kernels)}
 
 
 def _kernel_cells(kernel: BestKernel) -> tuple[str, ...]:

@@ -109,7 +109,8 @@ def beaten_table(result: DeviceResult) -> TextTable:
         labels=2,
         note=(
             f"{result.label}, protocol {result.protocol}. Usable kernels on problems on which the baseline works. "
-            f"surely: all of the 90% interval of the ratio, by propagation from those of kernel and baseline over eager"
+            f"surely: all of the 90% interval of the ratio, which follows by propagation from the intervals of kernel "
+            f"and baseline over eager."
         ),
     )
 

@@ -4,6 +4,7 @@ Reads JSON lines as CUDA-L1 released them, one line a problem, and plain ones wi
 stages here write candidates. A line that is neither, or for no problem at hand, is told of and left out.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -162,7 +163,7 @@ def _kernel(row: Mapping[str, Any], code: object, problem_id: str, *, origin: st
         claims={
             baseline: float(row[column])
             for column, baseline in CLAIM_COLUMNS.items()
-            if isinstance(row.get(column), int | float) and row[column] > 0
+            if type(row.get(column)) in (int, float) and 0 < row[column] < math.inf
         },
     )
 
