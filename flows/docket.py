@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ from tasks.variants.imported import ImportedKernel
 JOURNAL = "verdicts.jsonl"
 STAGE = "kernelbench"
 TRIES = 3
+OUT_OF_MEMORY = "out of memory"  # the words of CUDA and of PyTorch
 SEED = 0
 """Decides the order of rounds; inputs depend on a secret of the judge besides."""
 
@@ -41,6 +42,16 @@ class DocketCase:
     def key(self) -> tuple[str, str]:
         """What is asked: equal keys have equal answers."""
         return self.problem.problem_hash, self.candidate.candidate_id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """What one session of judging has left without an answer, besides what it did not begin."""
+
+    crowded: list[DocketCase] = field(default_factory=list)
+    """Ran out of memory beside others: only alone does that say something about the candidate."""
+    failures: list[str] = field(default_factory=list)
+    """On what the judge itself failed, in words; it is tried again the next time."""
 
 
 class Docket:
@@ -73,12 +84,15 @@ class Docket:
             finally:
                 journal.close()
 
-    def keep(self, case: DocketCase, verdict: Verdict) -> None:
+    def keep(self, case: DocketCase, verdict: Verdict, *, is_recalled: bool = False) -> None:
         """Write an answer down."""
-        text, origin = case.problem.problem_hash, case.candidate.origin
-        about = {"problem_hash": text, "problem_set": case.problem.problem_set, "origin": origin}
-        self._journal.append([about | verdict.to_json()])
-        self.answers.append(Answer(problem_hash=text, origin=origin, verdict=verdict))
+        about = {
+            "problem_hash": case.problem.problem_hash,
+            "origin": case.candidate.origin,
+            "is_recalled": is_recalled,
+        }
+        self._journal.append([{"problem_set": case.problem.problem_set, **about, **verdict.to_json()}])
+        self.answers.append(Answer(**about, verdict=verdict))
 
     def pending(self, cases: Sequence[DocketCase], judge: Judge) -> list[DocketCase]:
         """Those without an answer from such a device under this protocol and version of torch."""
@@ -106,7 +120,7 @@ class Docket:
         newest = {(text, verdict.candidate_id): verdict for text, verdict in found}
         taken = [(case, newest[key]) for key, case in todo.items() if key in newest]
         for case, verdict in taken:
-            self.keep(case, verdict)
+            self.keep(case, verdict, is_recalled=True)
         return len(taken)
 
     def tell(self, history: Path, problems: Mapping[str, Problem], kernels: Iterable[ImportedKernel]) -> None:
@@ -123,7 +137,7 @@ class Docket:
         found = [
             (cases[key], answer.verdict)
             for answer in self.answers
-            if (key := (answer.problem_hash, answer.verdict.candidate_id)) in cases
+            if not answer.is_recalled and (key := (answer.problem_hash, answer.verdict.candidate_id)) in cases
         ]
         if not found:
             return
@@ -165,7 +179,7 @@ def cases_of(
     return list({case.key: case for case in reversed(cases)}.values())[::-1]
 
 
-def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, workers: int, stop_at: float) -> list[str]:
+def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, workers: int, stop_at: float) -> Session:
     """Judge the cases side by side, each answer kept at once.
 
     A case on which the judge itself fails is tried again after the others.
@@ -173,15 +187,12 @@ def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, work
     Args:
         stop_at: monotonic time from which on nothing new is begun.
 
-    Returns:
-        What could not be judged, in words. It has no answer, and is tried again the next time.
-
     Raises:
         MachineError: if this machine cannot judge any more.
     """
     waiting = deque((case, 1) for case in cases)
     running: dict[Future[Verdict], tuple[DocketCase, int]] = {}
-    failures: list[str] = []
+    session = Session()
     bar = progress("judging", total=len(cases), unit="candidate")
     pool = ThreadPoolExecutor(workers, thread_name_prefix="judge")
     try:
@@ -190,11 +201,13 @@ def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, work
                 case, attempt = waiting.popleft()
                 running[pool.submit(judge.judge, case.problem, case.candidate, seed=SEED)] = (case, attempt)
             if not running:
-                return failures
+                return session
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 case, attempt = running.pop(future)
                 error = future.exception()
-                if error is None:
+                if error is None and workers > 1 and OUT_OF_MEMORY in future.result().detail.lower():
+                    session.crowded.append(case)
+                elif error is None:
                     docket.keep(case, future.result())
                     bar.update()
                 elif isinstance(error, MachineError) or not isinstance(error, Exception):
@@ -202,7 +215,7 @@ def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, work
                 elif attempt < TRIES:
                     waiting.append((case, attempt + 1))
                 else:
-                    failures.append(f"{case.problem.problem_id}, {case.candidate.origin}: {error}"[:500])
+                    session.failures.append(f"{case.problem.problem_id}, {case.candidate.origin}: {error}"[:500])
     finally:
         bar.close()
         # Not waiting: whoever interrupts us closes the judge next, which ends what is running.
@@ -210,6 +223,8 @@ def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, work
 
 
 def _answer(row: Mapping[str, Any], path: Path) -> Answer:
-    if not {"problem_hash", "origin"} <= set(row):
-        raise RecordError(f"{path} holds other lines than verdicts of this command; give another --out")
-    return Answer(problem_hash=row["problem_hash"], origin=row["origin"], verdict=Verdict.from_json(row))
+    try:
+        about = {name: row[name] for name in ("problem_hash", "origin", "is_recalled")}
+    except KeyError:
+        raise RecordError(f"{path} holds other lines than verdicts of this command; give another --out") from None
+    return Answer(**about, verdict=Verdict.from_json(row))

@@ -41,6 +41,7 @@ Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
 def evaluate(stage: Stage) -> None:
     """Write the samples, their candidates and verdicts, the contenders' verdicts, metrics and the report."""
     params = stage.params
+    baselines_asked = usable_baselines(params.judge.device, params.evaluate.baselines)
     problems = load_problems(params.problems)
     earlier = read_verdicts(*JUDGED_BEFORE)
     # A correct text is timed afresh: the timing that got it taught, shown or rewarded was, likely, a lucky one.
@@ -49,7 +50,7 @@ def evaluate(stage: Stage) -> None:
         drawn = {(policy, mode): draws for policy in POLICIES for mode, draws in _draw(stage, policy, problems).items()}
         with court(stage, problems, known=failures) as judges:
             samples = _judge_samples(drawn, problems, judges)
-            baselines = _time_baselines(stage, problems, judges)
+            baselines = _time_baselines(baselines_asked, problems, judges)
             judged = [*earlier, *judges.own.values()]
         kernels, contenders = _time_contenders(stage, problems, drawn, judged)
         unfit = {verdict.problem_id for verdict in judged if verdict.status is Status.BAD_PROBLEM}
@@ -117,10 +118,12 @@ def _judge_samples(drawn: Drawn, problems: Mapping[str, Problem], judges: Court)
     return samples
 
 
-def _time_baselines(stage: Stage, problems: Mapping[str, Problem], judges: Court) -> dict[str, dict[str, float]]:
-    """Each baseline other than eager as a speedup over eager, for the problems on which it works."""
+def _time_baselines(
+    names: Iterable[str], problems: Mapping[str, Problem], judges: Court
+) -> dict[str, dict[str, float]]:
+    """Each baseline as a speedup over eager, for the problems on which it works."""
     speedups: dict[str, dict[str, float]] = {}
-    for name in usable_baselines(stage.params.judge.device, stage.params.evaluate.baselines):
+    for name in names:
         candidates = [baseline_candidate(problem, name) for problem in problems.values()]
         verdicts = judges.judge(candidates, desc=f"timing baseline {name}")
         speedups[name] = {v.problem_id: v.speedup for v in verdicts if v.speedup is not None}

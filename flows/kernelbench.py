@@ -122,6 +122,7 @@ def _judge(
     """Judge what has no verdict yet; returns on how many the judge itself failed."""
     from flows.docket import cases_of, judge_all
     from tasks.judge.baselines import usable_baselines
+    from tasks.judge.batch import changed
     from tasks.judge.judge import Judge
 
     stop_at = time.monotonic() + arguments.stop_after_s
@@ -133,8 +134,13 @@ def _judge(
         _recall(docket, judge, problems, baselines)
         todo = docket.pending(cases, judge)
         _say(f"{len(cases) - len(todo)} of {len(cases)} have verdicts; {len(todo)} to go")
-        failures = judge_all(judge, todo, docket, workers=params.workers, stop_at=stop_at)
-        left = len(docket.pending(cases, judge))
+        session = judge_all(judge, todo, docket, workers=params.workers, stop_at=stop_at)
+    failures = session.failures
+    if session.crowded:
+        _say(f"{len(session.crowded)} ran out of memory beside others, and are judged alone")
+        with Judge(changed(params, workers=1)) as judge:
+            failures += judge_all(judge, session.crowded, docket, workers=1, stop_at=stop_at).failures
+    left = len(docket.pending(cases, judge))
     for words in failures:
         _say(f"no verdict: {words}")
     _say(

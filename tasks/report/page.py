@@ -16,6 +16,7 @@ from tasks.report.baselines import Baselines
 from tasks.report.summary import BestKernel, Gain, PolicySample, SummaryRow
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from plotly.graph_objects import Figure
 
 LONG_TABLE = 14
@@ -81,17 +82,10 @@ class RoundPlot:
 def render_report(data: ReportData) -> str:
     """The whole page."""
     import yaml
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    templates = Environment(
-        loader=PackageLoader("tasks.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = _templates()
     templates.globals.update(highlighted=_highlighted, round_plot=_round_plot, speed=tables.speed)
     quoted = {"device": data.device, "protocol": data.protocol}
     return templates.get_template("page.html").render(
@@ -131,17 +125,19 @@ def render_report(data: ReportData) -> str:
 
 def render_tables(title: str, sections: Mapping[str, Sequence[tables.TextTable]]) -> str:
     """A page of tables under headings, the long ones folded."""
+    return _templates().get_template("tables.html").render(title=title, sections=sections, long_table=LONG_TABLE)
+
+
+def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    templates = Environment(
+    return Environment(
         loader=PackageLoader("tasks.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = templates.get_template("tables.html")
-    return page.render(title=title, sections=sections, long_table=LONG_TABLE)
 
 
 def _headlines(data: ReportData) -> list[Headline]:

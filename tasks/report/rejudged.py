@@ -37,6 +37,8 @@ class Answer:
     origin: str
     """Whose text it is; "baseline:..." where it is a baseline."""
     verdict: Verdict
+    is_recalled: bool = False
+    """Taken over from the history, which need not be told of it again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

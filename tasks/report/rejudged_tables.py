@@ -1,6 +1,5 @@
 """Tables of rejudged kernels: beside what was claimed, what became of each, and how often a baseline beats them."""
 
-import statistics as plain_statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -124,8 +123,8 @@ def baseline_table(result: DeviceResult) -> TextTable:
         numbers = quoted(list(speedups.values()), missing=Missing.LEFT_OUT, resamples=RESAMPLES, seed=SEED)
         failed = Counter(status.value for status in result.failed_baselines.get(name, {}).values())
         rows.append((name, ", ".join(f"{count} {status}" for status, count in failed.most_common()), *numbers.cells))
-    times = [_off_one(speedup) for speedup in control.values()]
-    noise = f" The control is off by {plain_statistics.median(times):.1%} in the median." if times else ""
+    off = statistics.median([max(speedup, 1 / speedup) - 1 for speedup in control.values()])
+    noise = "" if off is None else f" The control is off by {off:.1%} in the median."
     return TextTable(
         title="The baselines over eager",
         header=("baseline", "failed on", *HEADER),
@@ -245,7 +244,3 @@ def _short_cells(speedups: Sequence[float | None]) -> tuple[str, ...]:
     averages = (statistics.geometric_mean(counted), statistics.mean(counted), *quartiles, statistics.maximum(counted))
     paid = round(statistics.fast_p(counted, p=PAID_ABOVE) * len(counted))
     return (str(len(counted)), *map(speed, averages), f"{paid} of {len(counted)}")
-
-
-def _off_one(speedup: float) -> float:
-    return max(speedup, 1 / speedup) - 1
