@@ -86,13 +86,15 @@ class Docket:
 
     def keep(self, case: DocketCase, verdict: Verdict, *, is_recalled: bool = False) -> None:
         """Write an answer down."""
-        about = {
-            "problem_hash": case.problem.problem_hash,
-            "origin": case.candidate.origin,
-            "is_recalled": is_recalled,
-        }
+        answer = Answer(
+            problem_hash=case.problem.problem_hash,
+            origin=case.candidate.origin,
+            verdict=verdict,
+            is_recalled=is_recalled,
+        )
+        about = {"problem_hash": answer.problem_hash, "origin": answer.origin, "is_recalled": is_recalled}
         self._journal.append([{"problem_set": case.problem.problem_set, **about, **verdict.to_json()}])
-        self.answers.append(Answer(**about, verdict=verdict))
+        self.answers.append(answer)
 
     def pending(self, cases: Sequence[DocketCase], judge: Judge) -> list[DocketCase]:
         """Those without an answer from such a device under this protocol and version of torch."""
