@@ -112,16 +112,7 @@ class Buyer:
             cost = self._price(answer.prompt_tokens, answer.answer_tokens)
         self._num_answers += 1
         self._ledger.answered(question.request_id, answer, cost=cost)
-        return Purchase(
-            request_id=question.request_id,
-            outcome=Outcome.ANSWERED,
-            cost=cost,
-            prompt_tokens=answer.prompt_tokens,
-            answer_tokens=answer.answer_tokens,
-            content=answer.content,
-            finish_reason=answer.finish_reason,
-            served_model=answer.served_model,
-        )
+        return Purchase(request_id=question.request_id, outcome=Outcome.ANSWERED, cost=cost, answer=answer)
 
     async def _wait_for_opening(self) -> None:
         """Sleep while the endpoint wants to be left alone, and a little longer each, so that not all come at once."""

@@ -62,11 +62,7 @@ class Purchase:
     outcome: Outcome
     cost: Cost = field(default_factory=Cost)
     """As counted against the caps: what the endpoint reported, or the most possible where it did not."""
-    prompt_tokens: int | None = None
-    answer_tokens: int | None = None
-    content: str = ""
-    finish_reason: str = ""
-    served_model: str = ""
+    answer: Answer | None = None
     detail: str = ""
     """Why there is no answer."""
     is_final: bool = False
@@ -114,16 +110,19 @@ class Ledger:
             " served_model, detail FROM purchases WHERE request_id = ?",
             request_id,
         )
-        for request, outcome, tokens, usd, prompt_tokens, answer_tokens, content, reason, model, detail in rows:
-            return Purchase(
-                request_id=request,
-                outcome=Outcome(outcome),
-                cost=Cost(tokens=tokens, usd=usd),
-                prompt_tokens=prompt_tokens,
-                answer_tokens=answer_tokens,
+        for known, outcome, tokens, usd, prompt_tokens, answer_tokens, content, reason, model, detail in rows:
+            answer = Answer(
                 content=content,
                 finish_reason=reason,
+                prompt_tokens=prompt_tokens,
+                answer_tokens=answer_tokens,
                 served_model=model,
+            )
+            return Purchase(
+                request_id=known,
+                outcome=Outcome(outcome),
+                cost=Cost(tokens=tokens, usd=usd),
+                answer=answer if outcome == Outcome.ANSWERED else None,
                 detail=detail,
             )
         return None
