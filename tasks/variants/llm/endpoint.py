@@ -48,7 +48,8 @@ class Endpoint:
             max_retries=0,
             http_client=openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,  # a prompt and a key go where params.yaml says
-                limits=httpx2.Limits(max_connections=self._params.concurrency),
+                # A connection for each question: on one that is kept, a response sent twice is the next one's answer.
+                limits=httpx2.Limits(max_connections=self._params.concurrency, max_keepalive_connections=0),
                 timeout=httpx2.Timeout(self._params.answer_timeout_s, connect=self._params.connect_timeout_s),
                 event_hooks={"response": [_bound]},
             ),
@@ -78,14 +79,14 @@ class Endpoint:
             said = self._without_key(error.response.text)[:SHOWN]
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             raise status_error(error.status_code, said=said, code=error.code, headers=headers) from None
-        except (TimeoutError, openai.APIConnectionError) as error:
+        except TimeoutError:
+            raise LostError(self._too_slow()) from None
+        except openai.APIConnectionError as error:
             cause = error.__cause__ or error
             message = self._without_key(f"{type(cause).__name__}: {cause}")[:SHOWN]
             if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout):
                 raise RefusedError(f"{message}; is {self._params.base_url} right?", again=Again.SOON) from None
-            if isinstance(cause, TimeoutError | httpx2.TimeoutException):
-                message = f"no whole answer within {self._params.answer_timeout_s:g} s; see answer_timeout_s"
-            raise LostError(message) from None
+            raise LostError(self._too_slow() if isinstance(cause, httpx2.TimeoutException) else message) from None
         except AnswerError as error:
             raise LostError(str(error)) from None
 
@@ -104,6 +105,9 @@ class Endpoint:
         if question.temperature is not None:
             request["temperature"] = question.temperature
         return request
+
+    def _too_slow(self) -> str:
+        return f"no whole answer within {self._params.answer_timeout_s:g} s; see answer_timeout_s of {self._name}"
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key else text

@@ -12,7 +12,7 @@ _NEW_MODEL = re.compile(r"^[ \t]*class[ \t]+ModelNew\b|^[ \t]*ModelNew[ \t]*=", 
 # What servers that do not strip their model's end token leave at the end of an answer.
 _END_TOKENS = re.compile(r"(?:\s*<(?:\|[a-z_]{1,24}\||/?s|eos|pad|end_of_turn)>)+\s*\Z")
 _TAIL = 256
-_THOUGHT = "</think>"
+_THINKING, _THOUGHT = "<think>", "</think>"
 
 
 class Form(StrEnum):
@@ -48,9 +48,10 @@ def read_program(content: str, *, prompt: str, finish_reason: str) -> Reading:
     The model's thinking is no part of its answer, nor is the prompt where a server repeats it. An answer without any
     fence is a program if it parses as one.
     """
-    text = _spoken(content.removeprefix(prompt))
-    if not text.strip():
-        was_thinking = finish_reason == "length" or bool(content.strip())
+    said = content.removeprefix(prompt).lstrip()
+    text = _spoken(said)
+    if not text:
+        was_thinking = finish_reason == "length" or said.startswith(_THINKING)
         return Reading(form=Form.TRUNCATED if was_thinking else Form.EMPTY, source="\n")
     blocks = list(_blocks(text))
     programs = [block for block in blocks if _NEW_MODEL.search(block.text)]
@@ -72,7 +73,7 @@ def _read(form: Form, text: str) -> Reading:
 def _spoken(content: str) -> str:
     """The answer after the model's thinking, without end tokens; nothing of it where the thinking has no end."""
     _, thought, after = content.rpartition(_THOUGHT)
-    if not thought and content.lstrip().startswith("<think>"):
+    if not thought and content.startswith(_THINKING):
         return ""
     text = after.rstrip()
     return text[:-_TAIL] + _END_TOKENS.sub("", text[-_TAIL:])
