@@ -40,7 +40,7 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem]) -> Bought:
     params = stage.params.generate_variants
     train = [problem for problem in problems.values() if problem.split is Split.TRAIN]
     with closing(Ledger(PURCHASES)) as ledger, court(stage, problems) as judges:
-        market = _Market(params, judges, ledger, device=stage.params.judge.device, workers=stage.params.judge.workers)
+        market = Market(params, judges, ledger, device=stage.params.judge.device, workers=stage.params.judge.workers)
         try:
             by_pair = asyncio.run(market.buy_all(train))
         except BaseExceptionGroup as group:
@@ -59,7 +59,7 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem]) -> Bought:
     return Bought(trials=trials, spent=spent)
 
 
-class _Market:
+class Market:
     """All generators and the court, in one event loop."""
 
     def __init__(
@@ -103,7 +103,7 @@ class _Market:
         bought depends on the answers alone, not on their order.
         """
         trials: list[Trial] = []
-        successes: set[str] = set()
+        successes: set[str | None] = set()
         running: set[asyncio.Task[Trial]] = set()
         async with asyncio.TaskGroup() as group:
             for number in range(self._params.trials):
@@ -111,9 +111,9 @@ class _Market:
                 while len(running) + len(successes) >= self._params.successes and running:
                     finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                     trials += [task.result() for task in finished]
-                    successes = {t.verdict.candidate_id for t in trials if t.verdict and t.verdict.is_correct}
+                    successes = {trial.success for trial in trials} - {None}
                     self._show(bar)
-                if len(successes) >= self._params.successes or any(trial.purchase.is_final for trial in trials):
+                if len(successes) >= self._params.successes or any(trial.is_final for trial in trials):
                     break
         trials += [task.result() for task in running]
         bar.update()

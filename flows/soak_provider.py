@@ -92,7 +92,7 @@ def buy(folder: Path, url: str, calls: int) -> None:
     from tasks.variants.llm.ledger import Ledger
     from tasks.variants.llm.question import Question
 
-    params = GeneratorParams(
+    params = GeneratorParams(  # type: ignore[call-arg]  # mypy sees no dataclass in a section of params
         base_url=url,
         model="hostile",
         key_variable=None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.history.records import Sample
-from tasks.judge.verdict import Verdict
+from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate
 from tasks.variants.llm.budget import Cost
 from tasks.variants.llm.ledger import Purchase
@@ -24,6 +24,19 @@ class Trial:
     form: Form | None = None
     candidate: Candidate | None = None
     verdict: Verdict | None = None
+
+    @property
+    def success(self) -> str | None:
+        """The candidate's id if it ran and was right, however badly this machine could time it."""
+        if self.verdict is None or self.verdict.status not in (Status.CORRECT, Status.UNSTABLE):
+            return None
+        return self.verdict.candidate_id
+
+    @property
+    def is_final(self) -> bool:
+        """Whether more trials of the same generator at the same problem would be in vain."""
+        has_bad_problem = self.verdict is not None and self.verdict.status is Status.BAD_PROBLEM
+        return self.purchase.is_final or has_bad_problem
 
     def to_json(self) -> dict[str, Any]:
         """A row of answers.jsonl: the answer word for word, how it was read, and what it cost."""
@@ -70,9 +83,9 @@ class Bought:
             usd[f"{name}/usd"] += trial.purchase.cost.usd
             if trial.form is not None:
                 counts[f"{name}/form_{trial.form}"] += 1
-            if trial.verdict is not None and trial.verdict.is_correct:
-                successes.add((name, trial.verdict.candidate_id))
-        counts.update(f"{name}/correct" for name, _ in successes)
+            if trial.success is not None:
+                successes.add((name, trial.success))
+        counts.update(f"{name}/successes" for name, _ in successes)
         total = {"project_tokens": self.spent.tokens, "project_usd": round(self.spent.usd, 6)}
         return dict(counts) | {name: round(value, 6) for name, value in usd.items()} | total
 

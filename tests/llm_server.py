@@ -22,6 +22,14 @@ SLOW_S = 4.0
 ENDLESS_S = 20.0
 REFERENCE = re.compile(r"```python\n(.*?)```", flags=re.DOTALL)
 
+LOOKS_FOR_SECRETS = """
+import os
+
+class ModelNew:
+    def __init__(self, *_):
+        raise ValueError(str([value for value in os.environ.values() if "planted" in value]))
+"""
+
 lock = threading.Lock()
 times_asked: Counter[str] = Counter()
 
@@ -151,8 +159,7 @@ def quota(handler: Handler) -> None:
 def tells_key(handler: Handler) -> None:
     """What a server must not do: repeat the key, in an answer whose program looks for it too."""
     key = handler.headers["Authorization"].removeprefix("Bearer ")
-    program = f"import os\nKEY = {key!r}\nclass ModelNew:\n    def __init__(self): raise OSError(str(os.environ), KEY)"
-    handler.reply(200, handler.completion(f"{key}\n```python\n{program}\n```"))
+    handler.reply(200, handler.completion(f"{key}\n```python\nKEY = {key!r}\n{LOOKS_FOR_SECRETS}\n```"))
 
 
 # Name -> what is sent, and whether an answer was written and charged.

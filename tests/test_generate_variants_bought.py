@@ -115,7 +115,7 @@ def test_trials_end_with_enough_successes(story):
     assert pairs == {(name, problem) for name in ("half", "teller", "chatty", "locked") for problem in problems}
     for pair in pairs:
         trials = [row for row in answers if (row["generator"], row["problem_id"]) == pair]
-        correct = [row["status"] == "correct" for row in trials]
+        correct = [row["status"] in ("correct", "unstable") for row in trials]
         assert [row["trial"] for row in trials] == list(range(len(trials)))
         assert sum(correct) <= SUCCESSES
         assert (sum(correct) == SUCCESSES and correct[-1]) or len(trials) == TRIALS

@@ -62,7 +62,7 @@ class GenerateVariantsParams:
     trials: Count
     """Answers bought at most of each generator for each train problem (the paper: 20)."""
     successes: Count
-    """Distinct correct candidates at which no more are bought (the paper: 2)."""
+    """Distinct candidates that run and are right at which no more are bought (the paper: 2)."""
     max_tokens: Count | None
     """Of all questions and answers ever bought in this project; null for no limit."""
     max_usd: Positive | None
