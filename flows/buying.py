@@ -48,14 +48,15 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem]) -> Bought:
         judges.record_samples(as_samples(by_pair))
         spent = ledger.spent()
     trials = [trial for pair in by_pair for trial in pair]
-    unasked = {trial.purchase.detail for trial in trials if trial.purchase.outcome is Outcome.UNASKED}
-    if market.gave_up:
+    left = [trial for trial in trials if trial.purchase.outcome in (Outcome.REFUSED, Outcome.UNASKED)]
+    given_up = sorted({trial.question.generator for trial in left} & market.gave_up.keys())
+    if given_up:
         raise ProviderError(
-            "not every question was asked, and the same command goes on with them (what was bought is kept):\n"
-            + "\n".join(f"  {name}: {why}" for name, why in market.gave_up.items())
+            "not every question was answered, and the same command goes on with them (what was bought is kept):\n"
+            + "\n".join(f"  {name}: {market.gave_up[name]}" for name in given_up)
         )
-    for detail in sorted(unasked)[:1]:
-        say(f"warning: not every question was asked: {detail}")
+    if left:
+        say(f"warning: {len(left)} question(s) have no answer, the last one because: {left[-1].purchase.detail}")
     return Bought(trials=trials, spent=spent)
 
 

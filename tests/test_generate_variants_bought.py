@@ -95,7 +95,7 @@ def rows(workspace: Path, name: str) -> list[dict]:
 def test_an_endpoint_that_refuses_everything_fails_the_stage_after_the_others_have_finished(story):
     _, said, returncodes, _ = story
     assert returncodes == [-signal.SIGKILL, 1]
-    assert "ProviderError: not every question was asked" in said[1]
+    assert "ProviderError: not every question was answered" in said[1]
     assert "locked: status 401" in said[1]
 
 

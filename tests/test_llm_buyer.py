@@ -88,8 +88,10 @@ def test_every_fault_is_accounted_for(url, tmp_path, model, changes, outcome, sa
     assert purchase.outcome is outcome
     assert said in purchase.detail
     most = question(params).most_prompt_tokens + params.answer_tokens
-    assert purchase.cost.tokens == (most if outcome is Outcome.LOST else purchase.cost.tokens)
-    assert purchase.cost.tokens <= most
+    if outcome is Outcome.LOST:
+        assert purchase.cost.tokens == most
+    else:
+        assert (purchase.cost.tokens > 0) == (outcome is Outcome.ANSWERED)
 
 
 @pytest.mark.parametrize(
@@ -111,10 +113,10 @@ def test_a_lost_question_is_not_asked_again_by_the_next_run(url, log, tmp_path):
     assert len(asked(log, "cut")) == before
 
 
-def test_a_busy_endpoint_is_left_alone_until_it_says_and_then_answers_all(url, tmp_path):
-    purchases, buyer = bought(tmp_path, generator(url, "first busy", concurrency=3), 3)
+def test_a_busy_endpoint_is_left_alone_until_it_says_and_then_answers_all(url, log, tmp_path):
+    purchases, _ = bought(tmp_path, generator(url, "first busy", concurrency=3), 3)
     assert {purchase.outcome for purchase in purchases} == {Outcome.ANSWERED}
-    assert buyer.num_refusals == 3
+    assert len(asked(log, "first busy")) == 6
 
 
 @pytest.mark.parametrize("usage", ["no usage", "nonsense usage"])

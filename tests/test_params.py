@@ -79,7 +79,7 @@ def test_generators_that_make_no_sense_are_refused(edited, name, changes, provid
 
 
 def test_generators_in_use_come_in_the_order_of_the_providers(edited):
-    generators = {name: ENDPOINT for name in ("a", "b", "c")}
+    generators = dict.fromkeys(("a", "b", "c"), ENDPOINT)
     path = edited({"generate_variants.generators": generators, "generate_variants.providers": ["c", "builtin", "a"]})
     assert list(load_params(path).generate_variants.generators_in_use) == ["c", "a"]
 

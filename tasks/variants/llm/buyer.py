@@ -39,7 +39,6 @@ class Buyer:
         self.name = name
         self.gave_up = ""
         """Why nothing more is asked here in this run; empty while something is."""
-        self.num_refusals = 0
 
     async def __aenter__(self) -> Self:
         await self._endpoint.__aenter__()
@@ -94,7 +93,6 @@ class Buyer:
                 refusal = error
             else:
                 return self._bought(question, answer, most)
-            self.num_refusals += 1
             if refusal.again is Again.SLOWER and self._num_answers > answers_seen:
                 attempt, answers_seen = 0, self._num_answers
             if refusal.again is Again.NOT_HERE:

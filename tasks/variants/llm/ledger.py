@@ -83,7 +83,6 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection: sqlite3.Connection | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
@@ -187,11 +186,9 @@ class Ledger:
         return Cost(tokens=tokens, usd=usd)
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        self._connection.close()
 
     def _execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        assert self._connection is not None
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
