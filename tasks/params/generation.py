@@ -47,7 +47,9 @@ class GeneratorParams:
 
 @section
 class GenerateVariantsParams:
-    providers: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """The defaults ask no language model; trials and successes are the paper's."""
+
+    providers: Annotated[tuple[Name, ...], Field(min_length=1)] = (BUILTIN,)
     """Who writes candidates: "builtin", and names under generators."""
     max_per_problem: Count
     """Distinct candidates kept per problem of the built-in provider."""
@@ -59,15 +61,15 @@ class GenerateVariantsParams:
     """Share of the problems of which a candidate under torch.compile is tried; each takes the judge seconds."""
     faulty_share: Share
     """Share of the candidates that carry a deliberate mistake, as a language model's drafts would."""
-    trials: Count
-    """Answers bought at most of each generator for each train problem (the paper: 20)."""
-    successes: Count
-    """Distinct candidates that run and are right at which no more are bought (the paper: 2)."""
-    max_tokens: Count | None
+    trials: Count = 20
+    """Answers bought at most of each generator for each train problem."""
+    successes: Count = 2
+    """Distinct candidates that run and are right at which no more are bought."""
+    max_tokens: Count | None = None
     """Of all questions and answers ever bought in this project; null for no limit."""
-    max_usd: Positive | None
+    max_usd: Positive | None = None
     """Likewise; required where a generator in use has a price."""
-    generators: dict[Name, GeneratorParams]
+    generators: dict[Name, GeneratorParams] = Field(default_factory=dict)
     """By name; only those named under providers are asked."""
 
     @property
