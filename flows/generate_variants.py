@@ -27,17 +27,15 @@ def generate_variants(stage: Stage) -> None:
     params = stage.params.generate_variants
     problems = load_problems(stage.params.problems)
     with stage.tracked() as tracker:
-        candidates = _rewritten(stage, problems) if BUILTIN in params.providers else []
-        metrics: dict[str, Any] = {"rewrites_used": len({name for each in candidates for name in each.recipe})}
         trials: Sequence[Trial] = ()
+        metrics: dict[str, Any] = {}
         if params.generators_in_use:
             from flows.buying import buy_variants
 
             bought = buy_variants(stage, problems)
-            trials = bought.trials
-            candidates += [trial.candidate for trial in trials if trial.candidate is not None]
-            metrics |= bought.metrics()
-        candidates = _distinct(candidates)
+            trials, metrics = bought.trials, bought.metrics()
+        rewritten = _rewritten(stage, problems) if BUILTIN in params.providers else []
+        candidates = _distinct([*rewritten, *(trial.candidate for trial in trials if trial.candidate is not None)])
         metrics |= _counts(candidates, problems)
         tracker.log_metrics(metrics)
     stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
@@ -67,11 +65,12 @@ def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list(distinct.values())
 
 
-def _counts(candidates: Iterable[Candidate], problems: Mapping[str, Problem]) -> dict[str, int]:
+def _counts(candidates: Sequence[Candidate], problems: Mapping[str, Problem]) -> dict[str, int]:
     per_problem = Counter(candidate.problem_id for candidate in candidates)
     return {
         "problems": len(problems),
         "candidates": per_problem.total(),
+        "rewrites_used": len({name for candidate in candidates for name in candidate.recipe}),
         "fewest_per_problem": min(per_problem[problem_id] for problem_id in problems),
     }
 

@@ -74,7 +74,7 @@ def story(log, tmp_path_factory):
         locked = Path(f"{log}.locked")
         locked.touch()
         killed = start(workspace)
-        while killed.poll() is None and len(log.read_text().splitlines()) < 6:
+        while killed.poll() is None and len(log.read_text().splitlines()) < 18:
             time.sleep(0.01)
         killed.send_signal(signal.SIGKILL)
         said = [killed.communicate()[0]]
@@ -119,7 +119,7 @@ def test_trials_end_with_enough_successes(story):
         assert [row["trial"] for row in trials] == list(range(len(trials)))
         assert sum(correct) <= SUCCESSES
         assert (sum(correct) == SUCCESSES and correct[-1]) or len(trials) == TRIALS
-    assert any(row["status"] == "correct" for row in answers)
+    assert {row["status"] for row in answers} & {"correct", "unstable"}
     assert {row["form"] for row in answers if row["generator"] == "chatty" and row["form"]} == {"no_program"}
 
 
