@@ -10,6 +10,7 @@ from itertools import groupby
 from flows.engine import DATA, Stage, run_stage
 from flows.journal import read_rows
 from flows.judging import court
+from flows.records import read_verdicts
 from tasks.judge.verdict import Status, Verdict
 from tasks.params import FilterVariantsParams
 from tasks.problems.catalogue import load_problems
@@ -21,7 +22,7 @@ def filter_variants(stage: Stage) -> None:
     """Write verdicts.jsonl (all of them) and taught.jsonl (the candidates that sft learns from)."""
     problems = load_problems(stage.params.problems)
     candidates = [Candidate.from_json(row) for row in read_rows(DATA / "generate_variants" / "candidates.jsonl")]
-    with stage.tracked() as tracker, court(stage, problems) as judges:
+    with stage.tracked() as tracker, court(stage, problems, known=read_verdicts("generate_variants")) as judges:
         judges.recover(candidates)
         verdicts = judges.judge(candidates, desc="judging")
         taught = choose_taught(candidates, verdicts, problems, stage.params.filter_variants)

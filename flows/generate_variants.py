@@ -1,40 +1,78 @@
-"""Stage generate_variants: let a provider write candidates for every problem.
+"""Stage generate_variants: let providers write candidates for every problem.
 
 DVC runs this as ``python -m flows.generate_variants``; so can you.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from flows.engine import Stage, progress, run_stage
+from tasks.params.generation import BUILTIN
 from tasks.problems.catalogue import load_problems
+from tasks.problems.problem import Problem
 from tasks.variants.builtin import BuiltinProvider
 from tasks.variants.candidate import Candidate
 
+if TYPE_CHECKING:
+    from flows.trials import Trial
+
 
 def generate_variants(stage: Stage) -> None:
-    """Write candidates.jsonl: at most max_per_problem distinct candidates a problem, none of them run yet."""
+    """Write candidates.jsonl (distinct texts), answers.jsonl (language models', word for word) and verdicts.jsonl.
+
+    Verdicts are those that decided how many answers were bought; the built-in provider's candidates have none yet.
+    """
     params = stage.params.generate_variants
     problems = load_problems(stage.params.problems)
+    with stage.tracked() as tracker:
+        trials: Sequence[Trial] = ()
+        metrics: dict[str, Any] = {}
+        if params.generators_in_use:
+            from flows.buying import buy_variants
+
+            bought = buy_variants(stage, problems)
+            trials, metrics = bought.trials, bought.metrics()
+        rewritten = _rewritten(stage, problems) if BUILTIN in params.providers else []
+        candidates = _distinct([*rewritten, *(trial.candidate for trial in trials if trial.candidate is not None)])
+        metrics |= _counts(candidates, problems)
+        tracker.log_metrics(metrics)
+    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
+    stage.write_rows("answers.jsonl", (trial.to_json() for trial in trials if trial.purchase.is_settled))
+    verdicts = {trial.verdict.candidate_id: trial.verdict for trial in trials if trial.verdict is not None}
+    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts.values()))
+    stage.write_json("metrics.json", metrics)
+
+
+def _rewritten(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
+    """At most max_per_problem distinct candidates a problem of the built-in provider, none of them run yet."""
+    params = stage.params.generate_variants
     provider = BuiltinProvider(params)
     candidates: list[Candidate] = []
-    with (
-        stage.tracked() as tracker,
-        progress("generating", total=len(problems), unit="problem") as bar,
-    ):
+    with progress("generating", total=len(problems), unit="problem") as bar:
         for problem in problems.values():
             candidates += islice(provider.candidates(problem, seed=stage.params.seed), params.max_per_problem)
             bar.update()
-        per_problem = Counter(candidate.problem_id for candidate in candidates)
-        metrics = {
-            "problems": len(problems),
-            "candidates": len(candidates),
-            "fewest_per_problem": min(per_problem[problem_id] for problem_id in problems),
-            "rewrites_used": len({name for candidate in candidates for name in candidate.recipe}),
-        }
-        tracker.log_metrics(metrics)
-    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
-    stage.write_json("metrics.json", metrics)
+    return candidates
+
+
+def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Each text once, as who came first's."""
+    distinct: dict[str, Candidate] = {}
+    for candidate in candidates:
+        distinct.setdefault(candidate.candidate_id, candidate)
+    return list(distinct.values())
+
+
+def _counts(candidates: Sequence[Candidate], problems: Mapping[str, Problem]) -> dict[str, int]:
+    per_problem = Counter(candidate.problem_id for candidate in candidates)
+    return {
+        "problems": len(problems),
+        "candidates": per_problem.total(),
+        "rewrites_used": len({name for candidate in candidates for name in candidate.recipe}),
+        "fewest_per_problem": min(per_problem[problem_id] for problem_id in problems),
+    }
 
 
 if __name__ == "__main__":

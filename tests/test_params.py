@@ -47,6 +47,43 @@ def test_a_mistake_is_named_with_its_dotted_path_and_value(edited, key, value, s
     assert repr(value) in str(caught.value)
 
 
+ENDPOINT = {
+    "base_url": "http://127.0.0.1:8000/v1",
+    "model": "m",
+    "key_variable": None,
+    "prompt_usd_per_million": 0.0,
+    "answer_usd_per_million": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "providers", "said"),
+    [
+        pytest.param("m", {}, ["m", "other"], "without an entry under generators: other", id="unknown provider"),
+        pytest.param("m", {}, ["m", "m"], "named twice", id="a provider twice"),
+        pytest.param("sft", {}, ["builtin"], "may not be called sft", id="a policy's name"),
+        pytest.param("M/1", {}, ["builtin"], "pattern", id="a name that is none"),
+        pytest.param("m", {"prompt_usd_per_million": 1.0}, ["m"], "max_usd must be set", id="a price and no limit"),
+        pytest.param(
+            "m", {"prompt_usd_per_million": -1.0}, ["builtin"], "greater than or equal", id="a negative price"
+        ),
+        pytest.param("m", {"base_url": "http://key@host/v1"}, ["builtin"], "pattern", id="a secret in the address"),
+        pytest.param("m", {"base_url": "host/v1"}, ["builtin"], "pattern", id="no address"),
+        pytest.param("m", {"key_variable": "sk-123"}, ["builtin"], "pattern", id="a key for a variable"),
+    ],
+)
+def test_generators_that_make_no_sense_are_refused(edited, name, changes, providers, said):
+    generators = {name: ENDPOINT | changes}
+    with pytest.raises(ParamsError, match=said):
+        load_params(edited({"generate_variants.generators": generators, "generate_variants.providers": providers}))
+
+
+def test_generators_in_use_come_in_the_order_of_the_providers(edited):
+    generators = dict.fromkeys(("a", "b", "c"), ENDPOINT)
+    path = edited({"generate_variants.generators": generators, "generate_variants.providers": ["c", "builtin", "a"]})
+    assert list(load_params(path).generate_variants.generators_in_use) == ["c", "a"]
+
+
 def test_all_mistakes_are_told_at_once(edited):
     with pytest.raises(ParamsError, match=r"3 mistake\(s\)") as caught:
         load_params(edited({"judge.trials": 0, "judge.warmup": 3, "sft.batch_size": -1}))

@@ -1,4 +1,7 @@
-"""The seam to whatever writes variants. A new provider is one new class with these two members, and nothing else."""
+"""The seam to whatever writes variants without being told what became of them: one new class with these two members.
+
+Language models are asked until enough of their answers are right, which takes verdicts: see flows/buying.py.
+"""
 
 from collections.abc import Iterator
 from typing import Protocol

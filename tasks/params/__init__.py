@@ -1,0 +1,39 @@
+"""The typed view of params.yaml."""
+
+from tasks.params.document import apply_profile, as_document, load_params, read_document
+from tasks.params.generation import GenerateVariantsParams, GeneratorParams
+from tasks.params.sections import (
+    CheckerParams,
+    ContrastiveRLParams,
+    EvaluateParams,
+    ExemplarsParams,
+    FilterVariantsParams,
+    JudgeParams,
+    LongParams,
+    Params,
+    PolicyParams,
+    ProblemsParams,
+    SelfSupervisedParams,
+    SftParams,
+)
+
+__all__ = [
+    "CheckerParams",
+    "ContrastiveRLParams",
+    "EvaluateParams",
+    "ExemplarsParams",
+    "FilterVariantsParams",
+    "GenerateVariantsParams",
+    "GeneratorParams",
+    "JudgeParams",
+    "LongParams",
+    "Params",
+    "PolicyParams",
+    "ProblemsParams",
+    "SelfSupervisedParams",
+    "SftParams",
+    "apply_profile",
+    "as_document",
+    "load_params",
+    "read_document",
+]

@@ -1,0 +1,78 @@
+"""Reading params.yaml, checking it, and laying its profiles over it."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from tasks.errors import ParamsError
+from tasks.params.sections import Params
+
+
+def load_params(path: Path = Path("params.yaml")) -> Params:
+    """Read and check every section before any stage spends time.
+
+    The file's "profiles" section is not part of the result: it holds changes for apply_profile.
+
+    Raises:
+        ParamsError: listing every bad key at once, each with its dotted path.
+    """
+    document = read_document(path)
+    profiles = document.pop("profiles", None) or {}
+    if not isinstance(profiles, dict) or not all(isinstance(changes, dict) for changes in profiles.values()):
+        raise ParamsError(f"{path}: profiles must hold sections by profile, such as 'smoke: {{sft: {{steps: 80}}}}'")
+    try:
+        return TypeAdapter(Params).validate_python(document)
+    except ValidationError as error:
+        mistakes = [f"  {'.'.join(map(str, mistake['loc']))}: {_explain(mistake)}" for mistake in error.errors()]
+        raise ParamsError("\n".join([f"{path} has {len(mistakes)} mistake(s):", *mistakes])) from None
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The file's sections as they stand, unchecked.
+
+    Raises:
+        ParamsError: if it cannot be read or is not a mapping.
+    """
+    try:
+        document = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ParamsError(f"{path} cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise ParamsError(f"{path} must hold sections such as 'seed: 0', but holds {document!r}")
+    return document
+
+
+def apply_profile(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """A copy of the document with the values of one of its profiles laid over it, and no profiles left.
+
+    Raises:
+        ParamsError: if there is no such profile.
+    """
+    profiles = document.get("profiles") or {}
+    if name not in profiles:
+        raise ParamsError(f"no profile {name!r}; there are: {', '.join(sorted(profiles)) or 'none'}")
+    base = {key: value for key, value in document.items() if key != "profiles"}
+    return _overlaid(base, profiles[name])
+
+
+def _overlaid(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = _overlaid(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _explain(mistake: Any) -> str:
+    if mistake["type"] == "unexpected_keyword_argument":
+        return f"unknown key (got {mistake['input']!r}); remove it or correct its spelling"
+    if mistake["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
+        return "missing key; add it"
+    return f"{mistake['msg']} (got {mistake['input']!r})"
+
+
+def as_document(params: Params) -> dict[str, Any]:
+    """The params as plain dictionaries, lists and scalars, as they stand in the file."""
+    return dict(TypeAdapter(Params).dump_python(params, mode="json"))

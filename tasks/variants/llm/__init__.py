@@ -1,0 +1,1 @@
+"""Language models as providers: asking them, reading their answers, and remembering what was bought."""
