@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
+from functools import cache
 from typing import Any
 
 from tasks.errors import RecordError
@@ -96,8 +97,12 @@ def verdict_id(verdict: Verdict) -> str:
 
 def environment_id(verdict: Verdict) -> str:
     """Content hash of the device and the software on it."""
-    facts = json.dumps(dict(verdict.environment), sort_keys=True)
-    return hashlib.sha256(f"{verdict.device}\n{facts}".encode()).hexdigest()[:16]
+    return _environment_id(verdict.device, tuple(sorted(verdict.environment.items())))
+
+
+@cache  # a process judges in one environment, or in a few
+def _environment_id(device: str, software: tuple[tuple[str, str], ...]) -> str:
+    return hashlib.sha256(f"{device}\n{json.dumps(dict(software))}".encode()).hexdigest()[:16]
 
 
 def _content_hash(value: object) -> str:
