@@ -51,7 +51,7 @@ class MadeUpHistory:
             "candidates": candidates,
             "samples": list(_samples(rng, run, number, candidates)) if run.stage != STAGES[0] else [],
             "verdicts": list(_verdicts(rng, run, candidates)),
-            "costs": [Cost(purpose="generation", seconds=90.0, answer_tokens=40_000, spent_at=STARTED_AT + number)],
+            "costs": [Cost(purpose="generation", seconds=90.0, answer_tokens=40_000, spent_at=run.started_at + number)],
         }
 
 
