@@ -11,6 +11,7 @@ from flows.hacks import add_hacks_command
 from flows.judge_command import add_judge_command
 from flows.kernelbench import add_kernelbench_command, list_problems
 from flows.project import project_folder
+from flows.sql_command import add_sql_command
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
 
@@ -62,9 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add_kernelbench_command(commands)
     add_hacks_command(commands)
 
-    sql = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
-    sql.add_argument("query", help='such as "SELECT * FROM best_kernels"')
-    sql.set_defaults(run=_sql)
+    add_sql_command(commands)
 
     report = commands.add_parser("report", help="say where the newest report is, and its headline")
     report.set_defaults(run=_report)
@@ -100,17 +99,6 @@ def _problems(arguments: argparse.Namespace) -> None:
     for problem in problems.values():
         table.add_row(problem.problem_id, problem.family, problem.split)
     Console().print(table)
-
-
-def _sql(arguments: argparse.Namespace) -> None:
-    import polars
-
-    from tasks.history.store import History
-
-    root = _enter_project()
-    frame = History(root / "data" / "history.duckdb").query(arguments.query)
-    with polars.Config(tbl_rows=100, tbl_cols=-1, fmt_str_lengths=80, tbl_hide_column_data_types=True):
-        _write(str(frame))
 
 
 def _report(arguments: argparse.Namespace) -> None:

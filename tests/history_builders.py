@@ -16,8 +16,8 @@ def problem(problem_id="level1/relu", *, split=Split.TRAIN, source=REFERENCE):
     return Problem(problem_id=problem_id, level=int(problem_id[5]), family="elementwise", split=split, source=source)
 
 
-def candidate(source="class ModelNew: ...\n", *, problem_id="level1/relu", origin="rewrites", recipe=()):
-    return Candidate(problem_id=problem_id, source=source, origin=origin, recipe=recipe)
+def candidate(source="class ModelNew: ...\n", *, problem_id="level1/relu", origin="rewrites", recipe=(), parent_id=None):
+    return Candidate(problem_id=problem_id, source=source, origin=origin, recipe=recipe, parent_id=parent_id)
 
 
 def verdict(of, *, speedup=2.0, status=Status.CORRECT, rounds=9, judged_at=1.7e9, device="a processor", detail=""):

@@ -17,7 +17,8 @@ from pathlib import Path
 import duckdb
 
 from tasks.errors import CudaL1Error, HistoryBusyError, MachineError, RecordError
-from tasks.history.schema import MIGRATIONS, STORAGE_VERSION, VIEWS
+from tasks.history.schema import MACROS, MIGRATIONS, STORAGE_VERSION, SUMMARIES, TABLE_MACROS, VIEWS
+from tasks.history.summaries import make_summaries, repair_summaries
 
 WAIT_S = 10.0
 RETRY_S = (0.005, 0.030)
@@ -51,7 +52,8 @@ def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def writing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection within one transaction: committed when the block ends, rolled back when it raises.
 
-    Creates the file and its folder when they are missing and brings an older file up to date.
+    Creates the file and its folder when they are missing and brings an older file up to date; what the block added is
+    in the summaries when it ends.
 
     Raises:
         RecordError: if the file is not a history, or was written by a newer version; it is left as it is.
@@ -63,7 +65,9 @@ def writing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     with _connected(path, read_only=False) as connection:
         _migrate(connection, path)
         with _transaction(connection):
+            repair_summaries(connection)
             yield connection
+            repair_summaries(connection)
 
 
 @contextmanager
@@ -119,18 +123,23 @@ def _create(path: Path) -> None:
 
 
 def _migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    applied, applied_views = _applied_version(connection, path)
-    views = hashlib.sha256(repr(VIEWS).encode()).hexdigest()[:16]
-    if (applied, applied_views) == (len(MIGRATIONS), views):
+    applied, applied_layers = _applied_version(connection, path)
+    layers = hashlib.sha256(repr((MACROS, SUMMARIES, VIEWS, TABLE_MACROS)).encode()).hexdigest()[:16]
+    if (applied, applied_layers) == (len(MIGRATIONS), layers):
         return
     with _transaction(connection):
         for name in reversed(VIEWS):
             connection.execute(f"DROP VIEW IF EXISTS {name}")
         for migration in MIGRATIONS[applied:]:
             connection.execute(migration)
+        make_summaries(connection)
+        for signature, expression in MACROS.items():
+            connection.execute(f"CREATE OR REPLACE MACRO {signature} AS {expression}")
         for name, select in VIEWS.items():
             connection.execute(f"CREATE VIEW {name} AS {select}")
-        connection.execute("UPDATE schema_version SET version = ?, views = ?", [len(MIGRATIONS), views])
+        for signature, select in TABLE_MACROS.items():
+            connection.execute(f"CREATE OR REPLACE MACRO {signature} AS TABLE {select}")
+        connection.execute("UPDATE schema_version SET version = ?, views = ?", [len(MIGRATIONS), layers])
 
 
 def _applied_version(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[int, str]:

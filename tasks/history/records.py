@@ -1,11 +1,14 @@
-"""What is written to the history besides candidates and verdicts: runs of stages and the samples policies wrote."""
+"""What is written to the history besides candidates and verdicts: runs, what policies wrote, and what it all cost."""
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from functools import cache
 from typing import Any
 
+from tasks.errors import RecordError
 from tasks.judge.verdict import Verdict
 
 
@@ -52,9 +55,54 @@ class Sample:
         return _content_hash([self.problem_id, self.prompt, self.exemplar_ids])
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """What a run spent besides judging, whose seconds stand in the verdicts."""
+
+    purpose: str
+    """Such as "generation", "training" or "checking"."""
+    candidate_id: str | None = None
+    """What it bought, where it bought one candidate."""
+    seconds: float = 0.0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    price_usd: float = 0.0
+    spent_at: float
+    """Unix time in seconds. Costs of one run that are alike in all of this are one cost."""
+
+    def __post_init__(self) -> None:
+        amounts = (self.seconds, self.prompt_tokens, self.answer_tokens, self.price_usd)
+        if not all(math.isfinite(amount) and amount >= 0 for amount in amounts):
+            raise RecordError(f"a cost is finite and at least 0, but {self.purpose} has {amounts}")
+
+    def cost_id(self, run_id: str) -> str:
+        """Content hash of the cost and who paid it."""
+        return _content_hash([run_id, *astuple(self)])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunLink:
+    """What another system calls a run."""
+
+    system: str
+    """Such as "mlflow", "dvc" or "prefect"."""
+    identifier: str
+    """For DVC the hash of the stage's outputs, for MLflow and Prefect the id of the run."""
+
+
 def verdict_id(verdict: Verdict) -> str:
     """Content hash of everything the verdict says: one read back from a stage's file is the same verdict."""
     return _content_hash(verdict.to_json())
+
+
+def environment_id(verdict: Verdict) -> str:
+    """Content hash of the device and the software on it."""
+    return _environment_id(verdict.device, tuple(sorted(verdict.environment.items())))
+
+
+@cache  # a process judges in one environment, or in a few
+def _environment_id(device: str, software: tuple[tuple[str, str], ...]) -> str:
+    return hashlib.sha256(f"{device}\n{json.dumps(dict(software))}".encode()).hexdigest()[:16]
 
 
 def _content_hash(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars
 
-from tasks.history.records import Run, Sample, verdict_id
+from tasks.history.records import Cost, Run, RunLink, Sample, environment_id, verdict_id
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -33,10 +33,17 @@ _PROBLEM = {
     "level": _INTEGER,
     "family": _TEXT,
     "split": _TEXT,
-    "source": _TEXT,
     "problem_set": _TEXT,
+    "source": _TEXT,
 }
-_CANDIDATE = {"candidate_id": _TEXT, "problem_id": _TEXT, "origin": _TEXT, "recipe": _TEXTS, "source": _TEXT}
+_CANDIDATE = {
+    "candidate_id": _TEXT,
+    "problem_id": _TEXT,
+    "origin": _TEXT,
+    "recipe": _TEXTS,
+    "parent_id": _TEXT,
+    "source": _TEXT,
+}
 _SAMPLE = {
     "step": _INTEGER,
     "number": _INTEGER,
@@ -56,7 +63,7 @@ _VERDICT = {
     "status": _TEXT,
     "detail": _TEXT,
     "device": _TEXT,
-    "environment": _TEXT,
+    "environment_id": _TEXT,
     "protocol": _TEXT,
     "checks": polars.List(polars.Struct({"name": _TEXT, "passed": polars.Boolean(), "evidence": _TEXT})),
     "max_error": _REAL,
@@ -69,6 +76,17 @@ _VERDICT = {
     "track": _TEXT,
     "seconds": _REAL,
     "judged_at": _MOMENT,
+}
+_SOFTWARE = {"environment_id": _TEXT, "device": _TEXT, "software": _TEXT, "version": _TEXT}
+_COST = {
+    "cost_id": _TEXT,
+    "candidate_id": _TEXT,
+    "purpose": _TEXT,
+    "seconds": _REAL,
+    "prompt_tokens": _INTEGER,
+    "answer_tokens": _INTEGER,
+    "price_usd": _REAL,
+    "spent_at": _MOMENT,
 }
 
 
@@ -93,8 +111,8 @@ def problem_frame(problems: Iterable[Problem]) -> polars.DataFrame:
             problem.level,
             problem.family,
             problem.split.value,
-            problem.source,
             problem.problem_set,
+            problem.source,
         )
         for problem in problems
     ]
@@ -103,7 +121,14 @@ def problem_frame(problems: Iterable[Problem]) -> polars.DataFrame:
 
 def candidate_frame(candidates: Iterable[Candidate]) -> polars.DataFrame:
     rows = [
-        (candidate.candidate_id, candidate.problem_id, candidate.origin, list(candidate.recipe), candidate.source)
+        (
+            candidate.candidate_id,
+            candidate.problem_id,
+            candidate.origin,
+            list(candidate.recipe),
+            candidate.parent_id,
+            candidate.source,
+        )
         for candidate in candidates
     ]
     return _frame(rows, _CANDIDATE)
@@ -132,6 +157,38 @@ def verdict_frame(verdicts: Iterable[Verdict]) -> polars.DataFrame:
     return _frame([_verdict_row(verdict) for verdict in verdicts], _VERDICT)
 
 
+def software_frame(verdicts: Iterable[Verdict]) -> polars.DataFrame:
+    """The software of each environment that verdicts were reached in, without a name where nothing is known."""
+    environments = {environment_id(verdict): verdict for verdict in verdicts}
+    rows = [
+        (identifier, verdict.device, software, version)
+        for identifier, verdict in environments.items()
+        for software, version in verdict.environment.items() or [(None, None)]
+    ]
+    return _frame(rows, _SOFTWARE)
+
+
+def cost_frame(costs: Iterable[Cost], *, run_id: str) -> polars.DataFrame:
+    rows = [
+        (
+            cost.cost_id(run_id),
+            cost.candidate_id,
+            cost.purpose,
+            cost.seconds,
+            cost.prompt_tokens,
+            cost.answer_tokens,
+            cost.price_usd,
+            _moment(cost.spent_at),
+        )
+        for cost in costs
+    ]
+    return _frame(rows, _COST)
+
+
+def link_frame(links: Iterable[RunLink]) -> polars.DataFrame:
+    return _frame([(link.system, link.identifier) for link in links], {"system": _TEXT, "identifier": _TEXT})
+
+
 def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
     timing = verdict.timing
     speedup = timing.speedup if timing else None
@@ -142,7 +199,7 @@ def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
         verdict.status.value,
         _storable(verdict.detail),
         verdict.device,
-        _json(verdict.environment),
+        environment_id(verdict),
         verdict.protocol,
         [
             {"name": check.name, "passed": check.passed, "evidence": _storable(check.evidence)}

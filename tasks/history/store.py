@@ -11,8 +11,18 @@ import polars
 
 from tasks.errors import RecordError
 from tasks.history.connection import reading, writing
-from tasks.history.records import Run, Sample
-from tasks.history.rows import candidate_frame, problem_frame, run_frame, sample_frame, verdict_frame
+from tasks.history.records import Cost, Run, RunLink, Sample
+from tasks.history.rows import (
+    candidate_frame,
+    cost_frame,
+    link_frame,
+    problem_frame,
+    run_frame,
+    sample_frame,
+    software_frame,
+    verdict_frame,
+)
+from tasks.history.summaries import update_summaries
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -39,14 +49,29 @@ _INSERTS = (
     SELECT $run_id AS run_id, * EXCLUDE (problem_id, exemplar_ids, prompt) FROM new_samples ON CONFLICT DO NOTHING
     """,
     """
+    INSERT INTO devices
+    SELECT device, bool_or(software IS NOT DISTINCT FROM 'driver') FROM new_software GROUP BY device
+    ON CONFLICT DO NOTHING
+    """,
+    """
+    INSERT INTO environments SELECT DISTINCT environment_id, device FROM new_software ON CONFLICT DO NOTHING
+    """,
+    """
+    INSERT INTO software_versions
+    SELECT environment_id, software, version FROM new_software WHERE software IS NOT NULL ON CONFLICT DO NOTHING
+    """,
+    """
     INSERT INTO verdicts BY NAME
     SELECT new_verdicts.*, problem_hash FROM new_verdicts JOIN run_problems USING (problem_id)
     WHERE run_id = $run_id ON CONFLICT DO NOTHING
     """,
     """
     INSERT INTO run_verdicts BY NAME
-    SELECT $run_id AS run_id, verdict_id FROM new_verdicts ON CONFLICT DO NOTHING
+    SELECT DISTINCT $run_id AS run_id, verdict_id FROM new_verdicts
+    WHERE verdict_id NOT IN (SELECT verdict_id FROM run_verdicts WHERE run_id = $run_id)
     """,
+    "INSERT INTO costs BY NAME SELECT $run_id AS run_id, * FROM new_costs ON CONFLICT DO NOTHING",
+    "INSERT INTO run_links BY NAME SELECT $run_id AS run_id, * FROM new_links ON CONFLICT DO NOTHING",
 )
 
 # Each finds what must not be there once everything is inserted, and is followed by what it means.
@@ -67,9 +92,10 @@ _CONTRADICTIONS = (
         "is not a problem of this run; append the run's problems first",
     ),
     (
-        "SELECT candidate_id FROM (SELECT candidate_id FROM new_samples UNION SELECT candidate_id FROM new_verdicts) "
+        "SELECT candidate_id FROM (SELECT candidate_id FROM new_samples UNION SELECT candidate_id FROM new_verdicts "
+        "UNION SELECT candidate_id FROM new_costs WHERE candidate_id IS NOT NULL) "
         "ANTI JOIN candidates USING (candidate_id)",
-        "has a sample or verdict but is not a known candidate; append the candidate with it",
+        "has a sample, verdict or cost but is not a known candidate; append the candidate with it",
     ),
     # The text may differ: a killed step that is taken again samples anew, and what it wrote first was judged too.
     (
@@ -99,12 +125,14 @@ class History:
         problems: Iterable[Problem] = (),
         candidates: Iterable[Candidate] = (),
         samples: Iterable[Sample] = (),
-        verdicts: Iterable[Verdict] = (),
+        verdicts: Sequence[Verdict] = (),
+        costs: Iterable[Cost] = (),
+        links: Iterable[RunLink] = (),
     ) -> None:
         """Record what a run did, all of it or nothing. What is recorded already stays as it is.
 
         So a resumed stage may simply append everything again. The problems of a run come with or before what was done
-        on them, and a candidate with or before its samples and verdicts.
+        on them, and a candidate with or before its samples, verdicts and costs.
 
         Raises:
             RecordError: if a record contradicts one stored, or refers to one that is not.
@@ -117,6 +145,9 @@ class History:
             "new_candidates": candidate_frame(candidates),
             "new_samples": sample_frame(samples),
             "new_verdicts": verdict_frame(verdicts),
+            "new_software": software_frame(verdicts),
+            "new_costs": cost_frame(costs, run_id=run.run_id),
+            "new_links": link_frame(links),
         }
         with writing(self.path) as connection:
             for name, frame in frames.items():
@@ -124,6 +155,8 @@ class History:
             for insert in _INSERTS:
                 connection.execute(insert, _named(insert, run))
             self._refuse_contradictions(connection, run)
+            if verdicts:
+                update_summaries(connection, run_id=run.run_id)
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> polars.DataFrame:
         """The rows of one SELECT, as of now. Cannot change the file.

@@ -18,6 +18,8 @@ class Candidate:
     """Who wrote it: "rewrites", "reference", a policy such as "sft", or a provider's name."""
     recipe: tuple[str, ...] = field(default=(), compare=False)
     """Names of the rewrites that made it, in order; empty when it was not made by rewriting."""
+    parent_id: str | None = field(default=None, compare=False)
+    """The candidate it was made from, where it was made from one."""
 
     @property
     def candidate_id(self) -> str:
@@ -31,6 +33,7 @@ class Candidate:
             "problem_id": self.problem_id,
             "origin": self.origin,
             "recipe": list(self.recipe),
+            "parent_id": self.parent_id,
             "source": self.source,
         }
 
@@ -47,6 +50,7 @@ class Candidate:
                 source=row["source"],
                 origin=row["origin"],
                 recipe=tuple(row["recipe"]),
+                parent_id=row.get("parent_id"),  # rows of earlier versions have none
             )
         except (KeyError, TypeError) as error:
             raise RecordError(f"not a candidate: {error!r} in {dict(row)!r}"[:500]) from error

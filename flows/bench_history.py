@@ -1,0 +1,179 @@
+"""What the history costs at the size of a long project, beside SQLite and the JSON files that others leave.
+
+    python -m flows.bench_history               # about 15 minutes and 4 GB in work/bench-history; resumes
+
+A seeded history of 1 million verdicts with 10 million timing rounds on 300 thousand candidates; every view read whole
+where it is of statistics, and for what it is asked about where it has a row per verdict, sample or round.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+
+from flows.bench_history_peers import json_seconds, sqlite_seconds
+from flows.made_up_history import MadeUpHistory, make_history
+from tasks.errors import CudaL1Error
+from tasks.history.schema import STORAGE_VERSION, VIEWS
+from tasks.history.store import History
+
+FOLDER = Path("work/bench-history")
+OUT = Path("work/bench-history.json")
+LIMITS = {"view_ms": 300.0, "cold_s": 1.0, "append_s": 2.0, "bytes_per_round": 40.0}
+REPEATS = 5
+
+# Of views with a row per verdict, sample, check or round: those of one candidate, verdict or run, as people ask.
+ASKED = {
+    "timing_rounds": "WHERE verdict_id = $verdict",
+    "checks": "WHERE verdict_id = $verdict",
+    "stage_verdicts": "WHERE candidate_id = $candidate",
+    "stage_samples": "WHERE candidate_id = $candidate",
+    "exemplar_uses": "WHERE exemplar_id = $exemplar",
+    "parents": "WHERE candidate_id = $candidate",
+    "lineage": "WHERE candidate_id = $candidate",
+    "candidate_speedups": "WHERE candidate_id = $candidate",
+    "flaky_timings": "ORDER BY ratio DESC LIMIT 1000",
+}
+# And across everything at once.
+ACROSS = {
+    "timing_rounds": "SELECT count(*), avg(reference_ms / candidate_ms) FROM timing_rounds",
+    "stage_verdicts": "SELECT stage, status, count(*) FROM stage_verdicts GROUP BY ALL",
+    "stage_samples": "SELECT stage, step, count(*), geomean(speedup) FROM stage_samples GROUP BY ALL",
+    "candidate_speedups": "SELECT device, baseline, count(*), geomean(speedup) FROM candidate_speedups GROUP BY ALL",
+    "exemplar_uses": "SELECT stage, is_copy, count(*), geomean(gain) FROM exemplar_uses GROUP BY ALL",
+    "lineage": "SELECT origin, parent_origin, count(*), geomean(gain) FROM lineage GROUP BY ALL",
+    "fast_p_by_stage": "FROM fast_p_by_stage(1.0)",
+}
+
+
+def main() -> None:
+    """Make what is missing, measure, and print and write what was found."""
+    parser = argparse.ArgumentParser(description="The history at the size of a long project, and its peers.")
+    parser.add_argument("--batches", type=int, default=100, help="of 10,000 verdicts each")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-peers", action="store_true", help="leave SQLite and JSON out, which take most of the time")
+    arguments = parser.parse_args()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"history-{arguments.seed}-{arguments.batches}.duckdb"
+    try:
+        make_history(path, seed=arguments.seed, num_batches=arguments.batches)
+        found = {"cpu_count": os.cpu_count(), "duckdb": duckdb.__version__, "limits": LIMITS, **_measured(path)}
+        found["append_s"] = _append_seconds(path, seed=arguments.seed, number=arguments.batches)
+        if not arguments.no_peers:
+            found["peers"] = {"SQLite": sqlite_seconds(path, FOLDER), "JSON files": json_seconds(path, FOLDER)}
+    except CudaL1Error as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    found["load_average"] = os.getloadavg()[0]
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
+    sys.stdout.write(_page(found))
+
+
+def _measured(path: Path) -> dict[str, object]:
+    with duckdb.connect(path, read_only=True) as connection:
+        counts = {
+            table: connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+            for table in ("verdicts", "candidates", "samples", "runs", "timing_rounds")
+        }
+        names = connection.execute("""
+            SELECT verdict_id, candidate_id, exemplar_ids[1] FROM samples JOIN prompts USING (prompt_id)
+            JOIN verdicts USING (candidate_id) WHERE status = 'correct' ORDER BY verdict_id LIMIT 1
+        """).fetchall()[0]
+        asked = dict(zip(("verdict", "candidate", "exemplar"), names, strict=True))
+        views = {view: _milliseconds(connection, f"FROM {view} {ASKED.get(view, '')}", asked) for view in VIEWS}
+        across = {name: _milliseconds(connection, select, {}) for name, select in ACROSS.items()}
+    size = path.stat().st_size
+    rounds = counts["timing_rounds"]
+    return {
+        "counts": counts,
+        "size_bytes": size,
+        "bytes_per_round": (size - _text_bytes(path)) / rounds,
+        "view_ms": views,
+        "across_ms": across,
+        "cold_s": _cold_seconds(path, asked["candidate"]),
+    }
+
+
+def _milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, str]) -> float:
+    """The median of several times until all rows are here, the first one left out."""
+    used = {name: value for name, value in values.items() if f"${name}" in sql}
+
+    def ask() -> None:
+        connection.execute(sql, used).to_arrow_table()
+
+    ask()
+    return statistics.median(_seconds(ask) for _ in range(REPEATS)) * 1e3
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    act()
+    return time.perf_counter() - started
+
+
+def _cold_seconds(path: Path, candidate_id: str) -> float:
+    """From the shell to the answer of a point query, the process started anew each time."""
+    query = f"SELECT status, speedup FROM verdicts WHERE candidate_id = '{candidate_id}'"
+    command = [sys.executable, "-m", "flows.cli", "sql", query, "--history", str(path)]
+
+    def ask() -> None:
+        subprocess.run(command, check=True, capture_output=True)
+
+    return statistics.median(_seconds(ask) for _ in range(REPEATS))
+
+
+def _append_seconds(path: Path, *, seed: int, number: int) -> float:
+    """The median of appends of 10,000 verdicts with their candidates to copies of the file."""
+    made_up, copy = MadeUpHistory(seed=seed), FOLDER / "copy.duckdb"
+    shutil.copy(path, copy)
+    taken = []
+    for repeat in range(REPEATS):
+        rows = made_up.batch(number + repeat)
+        taken.append(_seconds(lambda rows=rows: History(copy).append(**rows)))  # type: ignore[misc]
+    copy.unlink()
+    return statistics.median(taken)
+
+
+def _text_bytes(path: Path) -> int:
+    """What all sources, prompts and completions take alone, stored the same way."""
+    alone = FOLDER / "texts.duckdb"
+    alone.unlink(missing_ok=True)
+    with duckdb.connect(alone, config={"storage_compatibility_version": STORAGE_VERSION}) as connection:
+        connection.execute(f"ATTACH '{path}' AS history (READ_ONLY)")
+        for table, column in (("candidates", "source"), ("samples", "completion"), ("prompts", "text")):
+            connection.execute(f"CREATE TABLE {table} AS SELECT {column} FROM history.{table}")
+    size = alone.stat().st_size
+    alone.unlink()
+    return size
+
+
+def _page(found: dict) -> str:  # type: ignore[type-arg]
+    counts, peers = found["counts"], found.get("peers", {})
+    lines = [f"{counts['timing_rounds']:,} rounds, {counts['verdicts']:,} verdicts, {counts['candidates']:,} candidates"]
+    lines += ["", "| what | measured | limit |", "|---|---|---|"]
+    lines += [f"| `{view}` | {ms:.0f} ms | {LIMITS['view_ms']:.0f} ms |" for view, ms in found["view_ms"].items()]
+    lines += [f"| `{name}`, everything at once | {ms:.0f} ms | |" for name, ms in found["across_ms"].items()]
+    lines += [
+        f"| `cuda-l1 sql`, point query from a cold start | {found['cold_s']:.2f} s | {LIMITS['cold_s']:g} s |",
+        f"| append of 10,000 verdicts | {found['append_s']:.2f} s | {LIMITS['append_s']:g} s |",
+        f"| bytes a round beside the texts | {found['bytes_per_round']:.1f} | {LIMITS['bytes_per_round']:g} |",
+    ]
+    if peers:
+        names = ["point", "leaderboard", "speedups_by_stage", "best_kernels", "append", "gigabytes"]
+        ours = [found["view_ms"][name] / 1e3 if name in found["view_ms"] else None for name in names]
+        ours[0], ours[-2], ours[-1] = found["cold_s"], found["append_s"], found["size_bytes"] / 1e9
+        lines += ["", "| seconds | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+        for name, values in {"history": ours, **{peer: [row[n] for n in names] for peer, row in peers.items()}}.items():
+            lines.append(f"| {name} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

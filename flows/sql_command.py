@@ -1,0 +1,173 @@
+"""The command `cuda-l1 sql`: a question to the history, answered on the terminal or as a file.
+
+Imports at the top stay light.
+"""
+
+import argparse
+import csv
+import io
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.project import project_folder
+from tasks.errors import MachineError, ParamsError
+
+if TYPE_CHECKING:
+    from tasks.history.questions import Answer
+
+SHOWN_ROWS = 100
+SHOWN_CHARACTERS = 80
+FORMATS = ("table", "csv", "json", "parquet")
+
+
+def add_sql_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the command with the parser of the command line."""
+    parser = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
+    parser.add_argument("query", help='such as "SELECT * FROM best_kernels", or - to read it from standard input')
+    parser.add_argument("--format", choices=FORMATS, help=f"default: by the suffix of FILE, or a table of {SHOWN_ROWS}")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write all rows there instead of on the terminal")
+    parser.add_argument("--history", type=Path, metavar="FILE", help="default: data/history.duckdb of the project")
+    parser.add_argument("--read-files", action="store_true", help="let the query read other files, as in read_csv()")
+    parser.set_defaults(run=_sql)
+
+
+def _sql(arguments: argparse.Namespace) -> None:
+    history = arguments.history or _history_of_project()
+    format_name = _format(arguments)
+    if arguments.out and arguments.out.exists() and arguments.out.samefile(history):
+        raise ParamsError(f"--out {arguments.out} is the history that is asked; name another file")
+    query = sys.stdin.read() if arguments.query == "-" else arguments.query
+    content = _ANSWERS[format_name](history, query, read_files=arguments.read_files, is_file=bool(arguments.out))
+    if arguments.out:
+        _replace(arguments.out, content)
+    else:
+        sys.stdout.write(content.decode())
+
+
+def _history_of_project() -> Path:
+    root = project_folder()
+    if root is None:
+        raise MachineError(
+            f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one, or name a "
+            "history with --history"
+        )
+    return root / "data" / "history.duckdb"
+
+
+def _format(arguments: argparse.Namespace) -> str:
+    suffix = arguments.out.suffix.removeprefix(".") if arguments.out else ""
+    format_name = str(arguments.format or (suffix if suffix in FORMATS else "table"))
+    if format_name == "parquet" and not arguments.out:
+        raise ParamsError("Parquet is not text for a terminal; name a file with --out")
+    return format_name
+
+
+def _as_table(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from tasks.history.questions import ask
+
+    answer = ask(history, query, max_rows=None if is_file else SHOWN_ROWS + 1, may_read_files=read_files)
+    rows = answer.rows if is_file else answer.rows[:SHOWN_ROWS]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for place, name in enumerate(answer.columns):
+        is_number = all(isinstance(row[place], int | float | None) for row in rows)
+        table.add_column(Text(_printable(name)), justify="right" if is_number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(_shown(value)) for value in row))
+    shown = io.StringIO()
+    Console(file=shown, width=10_000 if is_file or not sys.stdout.isatty() else None).print(table)
+    lines = [line.rstrip() for line in shown.getvalue().splitlines()]
+    if len(answer.rows) > len(rows):
+        lines.append(f"the first {SHOWN_ROWS} rows; --format csv gives all")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _as_csv(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+    answer = _ask(history, query, read_files)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(answer.columns)
+    writer.writerows([_cell(value) for value in row] for row in answer.rows)
+    return text.getvalue().encode()
+
+
+def _as_json(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+    answer = _ask(history, query, read_files)
+    rows = [json.dumps(dict(zip(answer.columns, map(_plain, row), strict=True))) for row in answer.rows]
+    return ("[" + ",\n ".join(rows) + "]\n").encode()
+
+
+def _as_parquet(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    from tasks.history.questions import ask_for_table
+
+    content = pyarrow.BufferOutputStream()
+    parquet.write_table(ask_for_table(history, query, may_read_files=read_files), content, compression="zstd")
+    return bytes(content.getvalue().to_pybytes())
+
+
+_ANSWERS: dict[str, Callable[..., bytes]] = {
+    "table": _as_table,
+    "csv": _as_csv,
+    "json": _as_json,
+    "parquet": _as_parquet,
+}
+
+
+def _ask(history: Path, query: str, read_files: bool) -> "Answer":
+    from tasks.history.questions import ask
+
+    return ask(history, query, may_read_files=read_files)
+
+
+def _shown(value: object) -> str:
+    """On one line of bounded length."""
+    if value is None:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else _printable(str(_plain(value)))
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that a hostile program may hold and a terminal obeys."""
+    return "".join(c if c.isprintable() else " " if c in "\n\t" else "?" for c in text)
+
+
+def _cell(value: object) -> object:
+    return json.dumps(_plain(value)) if isinstance(value, list | tuple | dict) else value
+
+
+def _plain(value: object) -> object:
+    """As JSON has it: what is no finite number is nothing, moments are texts after ISO 8601."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file in place whole."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as partial:
+            partial.write(content)
+        os.chmod(partial.name, 0o644)
+        os.replace(partial.name, path)
+    except OSError as error:
+        raise MachineError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,90 @@
+"""Questions in SQL from outside: whatever they say, they change nothing and read nothing but the history.
+
+Light enough for the command line, where polars would cost as much as the question.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from tasks.errors import RecordError
+from tasks.history.connection import reading
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ANSWERABLE = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.MULTI)  # a PIVOT
+_WALLS = (
+    "SET python_enable_replacements = false",  # else FROM path would read a variable of this program
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
+)
+_MISSING_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
+_NEAR_COUNT = 3
+
+
+class Answer:
+    """What a question came to, taken whole: a writer would wait for as long as the file were read from."""
+
+    def __init__(self, columns: list[str], rows: list[tuple[object, ...]]) -> None:
+        self.columns = columns
+        self.rows = rows
+
+
+def ask(path: Path, sql: str, *, max_rows: int | None = None, may_read_files: bool = False) -> Answer:
+    """The first rows that one question of a history comes to, or all of them.
+
+    Args:
+        may_read_files: whether the question may name other files to read, such as read_csv('mine.csv').
+
+    Raises:
+        RecordError: if the file is no history, or the SQL is not one question that it can answer.
+        HistoryBusyError: if a writer held the file for too long.
+    """
+    with _asked(path, sql, may_read_files=may_read_files) as asked:
+        rows = asked.fetchall() if max_rows is None else asked.fetchmany(max_rows)
+        return Answer([name for name, *_ in asked.description], rows)
+
+
+def ask_for_table(path: Path, sql: str, *, may_read_files: bool = False) -> "pyarrow.Table":
+    """Like ask, but all rows as a table of typed columns, which a Parquet file can hold."""
+    with _asked(path, sql, may_read_files=may_read_files) as asked:
+        return asked.to_arrow_table()
+
+
+@contextmanager
+def _asked(path: Path, sql: str, *, may_read_files: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    with reading(path) as connection:
+        if not may_read_files:
+            connection.execute("SET enable_external_access = false")
+        for wall in _WALLS:
+            connection.execute(wall)
+        connection.execute("SET lock_configuration = true")
+        try:
+            statements = connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type not in _ANSWERABLE[: 1 if may_read_files else None]:
+                raise RecordError(f"not one question, but {_described(statements)}: ask with a single SELECT or FROM")
+            connection.execute(statements[0])
+            yield connection
+        except duckdb.CatalogException as error:
+            missing = _MISSING_TABLE.search(str(error))
+            raise RecordError(_unknown(missing[1], connection) if missing else str(error)) from error
+        except (duckdb.PermissionException, duckdb.ProgrammingError, duckdb.DataError) as error:
+            raise RecordError(str(error)) from error
+
+
+def _described(statements: list[duckdb.Statement]) -> str:
+    kinds = [statement.type.name for statement in statements]
+    return " and ".join(kinds) or "nothing"
+
+
+def _unknown(name: str, connection: duckdb.DuckDBPyConnection) -> str:
+    rows = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'").fetchall()
+    names = sorted(known for (known,) in rows)
+    near = difflib.get_close_matches(name, names, n=_NEAR_COUNT, cutoff=0.5)
+    return f"no table or view is called {name}; " + (f"near: {', '.join(near)}" if near else f"all: {', '.join(names)}")

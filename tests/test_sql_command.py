@@ -1,0 +1,196 @@
+"""`cuda-l1 sql`: what it answers, in which form, and that no question changes or reads anything else."""
+
+import csv
+import io
+import json
+import os
+
+import duckdb
+import polars
+import pytest
+from history_builders import candidate, distinct, problem, run, verdict
+
+from flows.cli import main
+from tasks.history.store import History
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A history of two judged candidates in a project."""
+    for name in ("dvc.yaml", "params.yaml"):
+        (tmp_path / name).write_text("")
+    one, other = candidate(recipe=("fuse", "inplace")), candidate("print('\x1b[2J')\n", origin="sft")
+    path = tmp_path / "data" / "history.duckdb"
+    verdicts = [verdict(one, speedup=2.0), verdict(other, speedup=4.0)]
+    History(path).append(run(), problems=[problem()], candidates=[one, other], verdicts=verdicts)
+    return path
+
+
+@pytest.fixture
+def ask(path, capsys, monkeypatch):
+    monkeypatch.chdir(path.parent)
+
+    def ask(*arguments):
+        status = main(["sql", *map(str, arguments)])
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return ask
+
+
+BOARD = "SELECT origin, round(best_speedup, 3) AS best FROM leaderboard ORDER BY origin"
+
+
+def test_a_table_has_a_header_and_a_line_a_row(ask):
+    status, said, _ = ask(BOARD)
+    header, rule, *rows = said.splitlines()
+    assert status == 0
+    assert header.split() == ["origin", "best"]
+    assert set(rule) == {"─"}
+    assert [row.split() for row in rows] == [["rewrites", "2"], ["sft", "4"]]
+
+
+def test_csv_is_what_a_spreadsheet_reads(ask):
+    _, said, _ = ask("SELECT origin, recipe, source FROM candidates ORDER BY origin", "--format", "csv")
+    assert list(csv.reader(io.StringIO(said))) == [
+        ["origin", "recipe", "source"],
+        ["rewrites", '["fuse", "inplace"]', "class ModelNew: ...\n"],
+        ["sft", "[]", "print('\x1b[2J')\n"],
+    ]
+
+
+def test_json_is_one_array_of_objects(ask):
+    query = "SELECT origin, recipe, NULL AS nothing, 'nan'::DOUBLE AS odd, started_at FROM candidates, runs ORDER BY 1"
+    rows = json.loads(ask(query, "--format", "json")[1])
+    assert [row["origin"] for row in rows] == ["rewrites", "sft"]
+    assert rows[0] == {
+        "origin": "rewrites",
+        "recipe": ["fuse", "inplace"],
+        "nothing": None,
+        "odd": None,
+        "started_at": "2023-11-14T22:13:20",
+    }
+    assert json.loads(ask("FROM runs WHERE false", "--format", "json")[1]) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_the_suffix_of_a_file_says_the_format(ask, tmp_path, suffix):
+    out = tmp_path / f"board.{suffix}"
+    out.write_text("what was there before")
+    assert ask(BOARD, "--out", out)[:2] == (0, "")
+    frame = getattr(polars, f"read_{suffix}")(out)
+    assert frame.rows() == [("rewrites", 2.0), ("sft", 4.0)]
+    assert [file.name for file in out.parent.glob("*board*")] == [out.name]
+
+
+def test_parquet_is_not_written_to_a_terminal(ask):
+    status, said, complaint = ask(BOARD, "--format", "parquet")
+    assert (status, said) == (1, "")
+    assert "--out" in complaint
+
+
+def test_the_history_itself_is_never_the_output(ask, path):
+    before = path.read_bytes()
+    status, _, complaint = ask(BOARD, "--out", path, "--format", "csv")
+    assert status == 1
+    assert "is the history" in complaint
+    assert path.read_bytes() == before
+
+
+def test_a_dash_reads_the_question_from_standard_input(ask, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) AS number\nFROM candidates;\n"))
+    assert ask("-", "--format", "csv")[1] == "number\n2\n"
+
+
+def test_the_terminal_gets_a_hundred_rows_and_no_control_characters(ask, path):
+    History(path).append(run(), candidates=distinct(150))
+    _, said, _ = ask("SELECT origin, source FROM candidates ORDER BY origin DESC")
+    assert len(said.splitlines()) == 2 + 100 + 1
+    assert "the first 100 rows" in said
+    assert "\x1b" not in said
+    assert "print('?[2J')" in said
+    assert len(ask("SELECT source FROM candidates", "--format", "csv")[1].splitlines()) > 150
+
+
+HARMFUL = [
+    pytest.param("DELETE FROM runs", id="delete"),
+    pytest.param("DROP TABLE runs", id="drop"),
+    pytest.param("CREATE TABLE mine AS FROM runs", id="create"),
+    pytest.param("COPY runs TO '{folder}/stolen.csv'", id="copy"),
+    pytest.param("EXPORT DATABASE '{folder}/stolen'", id="export"),
+    pytest.param("ATTACH '{folder}/other.duckdb'", id="attach"),
+    pytest.param("INSTALL httpfs", id="install"),
+    pytest.param("LOAD httpfs", id="load"),
+    pytest.param("SET enable_external_access = true", id="set"),
+    pytest.param("SELECT 1; DELETE FROM runs", id="two statements"),
+    pytest.param("EXPLAIN ANALYZE COPY runs TO '{folder}/stolen.csv'", id="explained copy"),
+    pytest.param("FROM read_text('{folder}/secret.csv')", id="read_text"),
+    pytest.param("FROM '{folder}/secret.csv'", id="a file as a table"),
+    pytest.param("FROM glob('{folder}/*')", id="glob"),
+    pytest.param("FROM path", id="a variable of the program"),
+    pytest.param("", id="nothing"),
+]
+
+
+@pytest.mark.parametrize("harmful", HARMFUL)
+def test_a_question_changes_nothing_and_reads_nothing_else(ask, tmp_path, path, harmful):
+    (tmp_path / "secret.csv").write_text("secret\n42\n")
+    before, files = path.read_bytes(), sorted(tmp_path.rglob("*"))
+    status, said, complaint = ask(harmful.format(folder=tmp_path))
+    assert (status, said) == (1, "")
+    assert complaint.startswith("RecordError: ")
+    assert path.read_bytes() == before
+    assert sorted(tmp_path.rglob("*")) == files
+
+
+def test_other_files_are_read_where_that_is_asked_for_but_never_written(ask, tmp_path):
+    (tmp_path / "mine.csv").write_text("origin,note\nsft,ours\n")
+    query = f"SELECT note, best_speedup FROM leaderboard JOIN read_csv('{tmp_path}/mine.csv') USING (origin)"
+    assert ask(query, "--read-files", "--format", "csv")[1].startswith("note,best_speedup\nours,4.0")
+    for writing in ("COPY runs TO '{}/x.csv'", "EXPLAIN ANALYZE COPY runs TO '{}/x.csv'"):
+        assert ask(writing.format(tmp_path), "--read-files")[0] == 1
+    assert not (tmp_path / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        pytest.param("FROM verdict", ["verdict;", "verdicts"], id="table"),
+        pytest.param("FROM leaderbord", ["leaderbord", "leaderboard"], id="view"),
+        pytest.param("FROM zzz", ["zzz", "best_kernels", "candidates"], id="nothing near"),
+        pytest.param("SELECT speedupp FROM verdicts", ["speedupp", '"speedup"'], id="column"),
+        pytest.param("SELECT geomeen(speedup) FROM verdicts", ["geomeen", "geomean"], id="function"),
+        pytest.param("SELEC 1", ['syntax error at or near "SELEC"'], id="syntax"),
+        pytest.param("SELECT 'a'::INTEGER", ["'a'"], id="value"),
+    ],
+)
+def test_bad_sql_is_answered_with_what_is_near(ask, query, named):
+    status, _, complaint = ask(query)
+    assert status == 1
+    assert all(name in complaint for name in named), complaint
+
+
+def test_another_file_than_the_projects_may_be_asked(ask, tmp_path):
+    other = tmp_path / "other.duckdb"
+    History(other).append(run("theirs"))
+    assert ask("SELECT run_id FROM runs", "--history", other, "--format", "csv")[1] == "run_id\ntheirs\n"
+    assert ask("FROM runs", "--history", tmp_path / "none.duckdb")[0] == 1
+
+
+def test_a_place_that_cannot_be_written_to_is_named(ask, tmp_path):
+    status, _, complaint = ask(BOARD, "--out", tmp_path / "none" / "board.csv")
+    assert status == 3
+    assert os.fspath(tmp_path / "none" / "board.csv") in complaint
+
+
+def test_it_lets_go_of_the_file_before_it_writes(ask, path, monkeypatch):
+    """Whoever pages through an answer must not keep a stage out."""
+
+    class Pager(io.StringIO):
+        def write(self, text):
+            with duckdb.connect(path) as stage:
+                stage.execute("SELECT 1")
+            return super().write(text)
+
+    monkeypatch.setattr("sys.stdout", Pager())
+    assert main(["sql", BOARD]) == 0
