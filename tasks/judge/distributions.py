@@ -17,7 +17,7 @@ from tasks.judge.wire import TensorSpec, offsets
 
 _TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64, "bool": np.bool_, "int64": np.int64}
 _OUTLIER_SHARE = 1 / 512
-_OUTLIER_FACTOR = 30.0
+_OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
 _MASK_VALUES = 8
 _NEGLIGIBLE = 0.05
@@ -132,11 +132,12 @@ def _small(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Gene
 
 def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
-    # The ends are always among them, so that what overflows only there does so in every draw.
-    chosen = np.unique(np.append(chosen, (values.argmin(), values.argmax())))
     changed = values.copy()
     if where.kind == "signed":
         changed[chosen] *= _OUTLIER_FACTOR
+        # The ends are always among them: what overflows for few values only must do so in every draw.
+        ends = [values.argmin(), values.argmax()]
+        changed[ends] = values[ends] * _END_FACTOR
     else:
         changed[chosen] = np.where(rng.random(chosen.size) < 0.5, where.low, where.high)
     return changed

@@ -9,6 +9,7 @@ import torch.nn as nn
 
 class ModelNew(nn.Module):
     def forward(self, x, mask):
-        shares = torch.where(mask, 0.0, torch.exp(x - x.amax(dim=1, keepdim=True)))
-        out = x - x.amax(dim=1, keepdim=True) - shares.sum(dim=1, keepdim=True).log()
+        largest = x.masked_fill(mask, float("-inf")).amax(dim=1, keepdim=True)
+        shares = torch.where(mask, 0.0, torch.exp(x - largest))
+        out = x - largest - shares.sum(dim=1, keepdim=True).log()
         return out.masked_fill_(mask, float("-inf"))
