@@ -163,7 +163,7 @@ class Study:
                 "the reference gives different outputs for equal inputs; if it has dropout, "
                 "let its constructor call self.eval(), if it draws numbers, let forward seed them"
             )
-        # Where outputs are in steps, one value in a million may lie so near an edge that rounding moves it a whole step.
+        # Where outputs are in steps, one value in a million may lie so near an edge that rounding moves it a step.
         own_errors = min((self._own_errors(block) for block in self.pool.blocks), key=max)
         if not self.yardstick.learn(PLAIN, own_errors):
             raise BadProblemError(f"rounding alone changes the reference's output by {max(own_errors):.0%}")
