@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_vali
 from pydantic.dataclasses import dataclass
 
 from tasks.errors import ParamsError
+from tasks.params_checks import inconsistencies
 
 # frozen: params are facts about a run. forbid: a misspelt key is an error, not a default.
 section = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
@@ -249,11 +250,14 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
     profiles = document.pop("profiles", None) or {}
     if not isinstance(profiles, dict) or not all(isinstance(changes, dict) for changes in profiles.values()):
         raise ParamsError(f"{path}: profiles must hold sections by profile, such as 'smoke: {{sft: {{steps: 80}}}}'")
+    mistakes = inconsistencies(document)
     try:
-        return TypeAdapter(Params).validate_python(document)
+        params = TypeAdapter(Params).validate_python(document)
     except ValidationError as error:
-        mistakes = [f"  {'.'.join(map(str, mistake['loc']))}: {_explain(mistake)}" for mistake in error.errors()]
-        raise ParamsError("\n".join([f"{path} has {len(mistakes)} mistake(s):", *mistakes])) from None
+        mistakes += [f"{'.'.join(map(str, mistake['loc']))}: {_explain(mistake)}" for mistake in error.errors()]
+    if mistakes:
+        raise ParamsError("\n  ".join([f"{path} has {len(mistakes)} mistake(s):", *mistakes]))
+    return params
 
 
 def read_document(path: Path) -> dict[str, Any]:
