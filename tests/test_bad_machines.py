@@ -29,6 +29,7 @@ def empty_bin() -> Iterator[Path]:
     """A folder for programs that workers see too: unlike the system's folder for temporary files."""
     Path("work").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir="work") as folder:
+        os.chmod(folder, 0o755)  # workers may be another user
         yield Path(folder).resolve()
 
 
