@@ -216,12 +216,14 @@ class Study:
                 self.distributions.append(name)
 
     def _study_weights(self) -> None:
+        if not any(self.weights.is_learned):
+            return
         try:
             depends = self._depends_on_weights()
         except Failure:
             self.weights.stay_as_made = True
             depends = self._depends_on_weights()
-        if any(self.weights.is_learned) and not depends:
+        if not depends:
             raise BadProblemError("the reference's output does not depend on its weights")
 
     def _depends_on_weights(self, index: int | None = None) -> bool:
