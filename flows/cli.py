@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flows.hacks import add_hacks_command
 from flows.judge_command import add_judge_command
+from flows.kernelbench import add_kernelbench_command, list_problems
 from flows.project import project_folder
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
@@ -52,9 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     pipeline.set_defaults(run=_pipeline)
 
     problems = commands.add_parser("problems", help="list the problems, their families and the split")
+    problems.add_argument(
+        "--from", dest="source", help="a KernelBench checkout, data set, folder or JSON lines instead"
+    )
     problems.set_defaults(run=_problems)
 
     add_judge_command(commands)
+    add_kernelbench_command(commands)
     add_hacks_command(commands)
 
     sql = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
@@ -87,6 +92,8 @@ def _problems(arguments: argparse.Namespace) -> None:
     from tasks.params import load_params
     from tasks.problems.catalogue import load_problems
 
+    if arguments.source:
+        return list_problems(arguments.source)
     _enter_project()
     table = Table("problem", "family", "split")
     problems = load_problems(load_params().problems)

@@ -6,7 +6,7 @@ DVC runs this as ``python -m flows.evaluate``; so can you.
 import csv
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -17,9 +17,9 @@ from flows.engine import DATA, Stage, run_stage, say
 from flows.judging import Court, court
 from flows.records import read_candidates, read_taught, read_verdicts
 from flows.sampling import Draw, as_samples, build_requests, draw
-from tasks.judge.baselines import baseline_candidate
+from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.timing import PROTOCOL_OF_TIER
-from tasks.judge.verdict import Verdict
+from tasks.judge.verdict import Status, Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
 from tasks.report import plots
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 POLICIES = ("sft", "self_supervised", "contrastive_rl")
-ERROR_LINE = re.compile(r"[\w.]+(Error|Exception): ")
 JUDGED_BEFORE = ("filter_variants", "self_supervised", "contrastive_rl")
 
 Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
@@ -43,6 +42,7 @@ Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
 def evaluate(stage: Stage) -> None:
     """Write the samples, their candidates and verdicts, the contenders' verdicts, metrics and the report."""
     params = stage.params
+    baselines_asked = usable_baselines(params.judge.device, params.evaluate.baselines)
     problems = load_problems(params.problems)
     earlier = read_verdicts(*JUDGED_BEFORE)
     # A correct text is timed afresh: the timing that got it taught, shown or rewarded was, likely, a lucky one.
@@ -51,10 +51,11 @@ def evaluate(stage: Stage) -> None:
         drawn = {(policy, mode): draws for policy in POLICIES for mode, draws in _draw(stage, policy, problems).items()}
         with court(stage, problems, known=failures) as judges:
             samples = _judge_samples(drawn, problems, judges)
-            baselines = _time_baselines(stage, problems, judges)
+            baselines = _time_baselines(baselines_asked, problems, judges)
             judged = [*earlier, *judges.own.values()]
         kernels, contenders = _time_contenders(stage, problems, drawn, judged)
-        data = _report_data(stage, problems, samples, kernels, baselines)
+        unfit = {verdict.problem_id for verdict in judged if verdict.status is Status.BAD_PROBLEM}
+        data = _report_data(stage, problems, samples, kernels, baselines, unfit)
         metrics = flat_metrics(data.summary, kernels, data.gains)
         tracker.log_metrics(_dotted(metrics))
         stage.write_rows("samples.jsonl", map(asdict, samples))
@@ -118,12 +119,12 @@ def _judge_samples(drawn: Drawn, problems: Mapping[str, Problem], judges: Court)
     return samples
 
 
-def _time_baselines(stage: Stage, problems: Mapping[str, Problem], judges: Court) -> dict[str, dict[str, float]]:
-    """Each baseline other than eager as a speedup over eager, for the problems on which it works."""
+def _time_baselines(
+    names: Iterable[str], problems: Mapping[str, Problem], judges: Court
+) -> dict[str, dict[str, float]]:
+    """Each baseline as a speedup over eager, for the problems on which it works."""
     verdicts: dict[str, Sequence[Verdict]] = {}
-    for name in stage.params.evaluate.baselines:
-        if name == "eager":
-            continue
+    for name in names:
         candidates = [baseline_candidate(problem, name) for problem in problems.values()]
         verdicts[name] = judges.judge(candidates, desc=f"timing baseline {name}")
     return baseline_speedups(verdicts)
@@ -143,7 +144,7 @@ def baseline_speedups(verdicts: Mapping[str, Sequence[Verdict]]) -> dict[str, di
 
 def _reason(verdict: Verdict) -> str:
     """The last error that is named in what a program said, or else how it ended."""
-    errors = [line for line in verdict.detail.splitlines() if ERROR_LINE.match(line)]
+    errors = re.findall(r"^[\w.]+(?:Error|Exception): .*", verdict.detail, flags=re.MULTILINE)
     return errors[-1] if errors else verdict.status.value
 
 
@@ -187,6 +188,7 @@ def _report_data(
     samples: Sequence[PolicySample],
     kernels: Sequence[BestKernel],
     baselines: Mapping[str, Mapping[str, float]],
+    unfit: Collection[str],
 ) -> ReportData:
     params = stage.params
     resamples = params.evaluate.bootstrap
@@ -199,6 +201,7 @@ def _report_data(
         kernels=kernels,
         curves={name: _read_curve(DATA / name / "curve.csv") for name in POLICIES},
         baselines=baselines,
+        unfit=unfit,
         status_counts={
             name: dict(Counter(verdict.status.value for verdict in read_verdicts(name))) for name in JUDGED_BEFORE
         },
@@ -206,6 +209,8 @@ def _report_data(
         environment=timed.environment if timed else {},
         device=timed.device if timed else params.judge.device,
         protocol=PROTOCOL_OF_TIER[params.judge.tier],
+        resamples=resamples,
+        seed=params.seed,
     )
 
 

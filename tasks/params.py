@@ -217,7 +217,8 @@ class EvaluateParams:
     """
     contenders_per_problem: Count
     """So many of the fastest correct candidates of each problem are timed afresh before one is called the best."""
-    baselines: Annotated[tuple[Literal["eager", "compile"], ...], Field(min_length=1)]
+    baselines: tuple[Literal["compile", "compile_reduce_overhead", "cuda_graph"], ...]
+    """What is timed besides eager, over which every speedup is measured anyway; all but compile need CUDA."""
     bootstrap: Annotated[Integer, Field(ge=100)]
     """Resamples behind every interval."""
 

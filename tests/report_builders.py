@@ -146,6 +146,9 @@ def made_up_report(*, source=KERNEL, detail=""):
         environment={"torch": "2.13.0", "python": "3.11.7", "remark": detail},
         device="Made-up processor",
         protocol="test-1",
+        unfit=(),
+        resamples=100,
+        seed=0,
     )
 
 

@@ -110,7 +110,7 @@ def test_the_compile_baseline_is_correct_and_on_the_graph_track() -> None:
 @pytest.mark.parametrize("baseline", BASELINES)
 def test_a_baseline_keeps_what_the_reference_constructs(baseline: str) -> None:
     source = baseline_candidate(problem("gather_rows"), baseline).source
-    assert "class ModelNew(nn.Module):" in source
+    assert "class ModelNew(Model):" in source
     assert "torch.randn(rows, features)" in source
     assert "get_inputs" not in source
     assert source.count("import torch\n") == 1

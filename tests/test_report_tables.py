@@ -9,6 +9,15 @@ from report_builders import sample, summarised, three_kernels
 from tasks.report import kernel_tables, metrics, tables
 from tasks.report.summary import gains
 
+QUOTED = {"device": "d", "protocol": "p", "resamples": 200, "seed": 0}
+
+
+def quoted_rows(kernels, *, baselines, missing="as 1.00x"):
+    """The rows of the table by baseline and group, as they count problems without a kernel."""
+    table = kernel_tables.quoted_table(kernels, baselines=baselines, unfit=(), **QUOTED)
+    rows = {cells[:3]: dict(zip(table.header, cells, strict=True)) for cells in table.rows}
+    return {key[:2]: row for key, row in rows.items() if key[2] == missing}
+
 
 def test_the_kernel_table_counts_a_missing_kernel_as_the_reference_and_says_so():
     table = kernel_tables.kernel_table(three_kernels(), device="Made-up processor", protocol="test-1")
@@ -22,30 +31,48 @@ def test_the_kernel_table_counts_a_missing_kernel_as_the_reference_and_says_so()
 
 def test_the_numbers_of_the_field_are_given_by_baseline_level_split_and_track():
     baselines = {"compile": {"level1/p": 2.0, "level2/p": 2.0, "level3/p": 2.0}}
-    table = kernel_tables.quoted_table(three_kernels(), baselines=baselines, device="d", protocol="p")
-    rows = {cells[:2]: dict(zip(table.header, cells, strict=True)) for cells in table.rows}
+    rows = quoted_rows(three_kernels(), baselines=baselines)
     assert set(rows) == {
         (baseline, group)
         for baseline in ("eager", "compile", "best")
-        for group in ("all", "level 1", "level 2", "level 3", "train", "track framework")
+        for group in ("all", "level 1", "level 2", "level 3", "track framework")
     }
-    assert [rows["eager", "all"][name] for name in ("mean", "median", "max", "fast_0", "fast_1")] == [
+    assert [rows["eager", "all"][name].split()[0] for name in ("mean", "median", "max", "fast_0", "fast_1")] == [
         "2.00x",
         "1.00x",
         "4.00x",
         "67%",
         "33%",
     ]
-    assert rows["compile", "all"]["geomean"] == "1.00x"  # 4 / 2, 1 / 2, and 1 where the reference is used
+    # 4 / 2, 1 / 2, and 1 where the reference is used
+    assert rows["compile", "all"]["geomean"].startswith("1.00x (0.50-")
     assert rows["eager", "track framework"]["problems"] == "2"
 
 
 def test_a_problem_on_which_another_baseline_failed_counts_over_the_best_one():
-    table = kernel_tables.quoted_table(three_kernels(), baselines={"compile": {}}, device="d", protocol="p")
-    rows = {cells[:2]: dict(zip(table.header, cells, strict=True)) for cells in table.rows}
+    rows = quoted_rows(three_kernels(), baselines={"compile": {}})
     assert rows["compile", "all"]["problems"] == "0"
+    assert rows["compile", "all"]["fast_0"] == "-"
     assert rows["best", "all"]["problems"] == "3"
     assert rows["best", "all"]["geomean"] == rows["eager", "all"]["geomean"]
+
+
+def test_numbers_without_the_missing_kernels_stand_below_those_with_them():
+    rows = quoted_rows(three_kernels(), baselines={}, missing="left out")
+    assert {group for _, group in rows} == {"all", "level 3"}  # where none is missing there is no such row
+    assert rows["eager", "all"]["problems"] == "2"
+    assert rows["eager", "all"]["fast_0"] == "100%"
+    assert rows["eager", "all"]["geomean"].startswith("2.00x")
+    assert rows["eager", "level 3"]["geomean"] == "-"
+
+
+def test_an_unfit_problem_counts_nowhere_in_the_numbers_of_the_field():
+    kernels = three_kernels()
+    table = kernel_tables.quoted_table(kernels, baselines={}, unfit={"level1/p"}, **QUOTED)
+    rows = {cells[:3]: cells for cells in table.rows}
+    assert rows["eager", "all", "as 1.00x"][3] == "2"
+    assert "level 1" not in {group for _, group, _ in rows}
+    assert "1 problems whose reference cannot serve as the truth are left out" in table.note
 
 
 def test_a_table_says_the_same_in_the_terminal_and_in_markdown():

@@ -34,6 +34,7 @@ _PROBLEM = {
     "family": _TEXT,
     "split": _TEXT,
     "source": _TEXT,
+    "problem_set": _TEXT,
 }
 _CANDIDATE = {"candidate_id": _TEXT, "problem_id": _TEXT, "origin": _TEXT, "recipe": _TEXTS, "source": _TEXT}
 _SAMPLE = {
@@ -86,7 +87,15 @@ def run_frame(run: Run) -> polars.DataFrame:
 
 def problem_frame(problems: Iterable[Problem]) -> polars.DataFrame:
     rows = [
-        (problem.problem_id, problem.problem_hash, problem.level, problem.family, problem.split.value, problem.source)
+        (
+            problem.problem_id,
+            problem.problem_hash,
+            problem.level,
+            problem.family,
+            problem.split.value,
+            problem.source,
+            problem.problem_set,
+        )
         for problem in problems
     ]
     return _frame(rows, _PROBLEM)

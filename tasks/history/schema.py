@@ -113,6 +113,7 @@ MIGRATIONS: tuple[str, ...] = (
         prompt       VARCHAR NOT NULL
     );
     """,
+    "ALTER TABLE problems ADD COLUMN problem_set VARCHAR DEFAULT 'local'",
 )
 
 # In order: a view may use those before it.

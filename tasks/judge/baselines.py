@@ -1,58 +1,125 @@
-"""Ways of running the reference that candidates are measured against, each as a candidate of its own."""
+"""Ways of running the reference that candidates are measured against, each as a candidate of its own.
+
+So each is checked and timed under the very protocol that candidates are. All keep the reference's constructor,
+parameters and state dict; what they hand out is never written again.
+"""
 
 import ast
+from collections.abc import Sequence
 
-from tasks.errors import ProblemError
-from tasks.judge.screen import CLASS_NAME
+from tasks.errors import MachineError, ProblemError
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
-BASELINES = ("eager", "compile")
+_SUBCLASS = {
+    "eager": """
+
+class ModelNew(Model):
+    pass
+""",
+    "compile": """
+
+class ModelNew(Model):
+    forward = torch.compile(Model.forward)
+""",
+    "compile_reduce_overhead": """
+
+class ModelNew(Model):
+    _baseline_compiled = torch.compile(Model.forward, mode="reduce-overhead")
+
+    def forward(self, *inputs):
+        torch.compiler.cudagraph_mark_step_begin()
+        return _baseline_copied(self._baseline_compiled(*inputs))
+""",
+    "cuda_graph": '''
+
+class ModelNew(Model):
+    """Captured once for every form of inputs, and replayed: inputs are copied in, outputs copied out."""
+
+    def forward(self, *inputs):
+        form = tuple((item.shape, item.dtype) if isinstance(item, torch.Tensor) else item for item in inputs)
+        graphs = self.__dict__.setdefault("_baseline_graphs", {})
+        if form not in graphs:
+            graphs[form] = self._baseline_captured(inputs)
+        graph, static, outputs = graphs[form]
+        for place, item in zip(static, inputs):
+            if isinstance(place, torch.Tensor):
+                place.copy_(item)
+        graph.replay()
+        return _baseline_copied(outputs)
+
+    def _baseline_captured(self, inputs):
+        static = [_baseline_copied(item) for item in inputs]
+        buffers = [(buffer, buffer.clone()) for buffer in self.buffers()]
+        stream, side = torch.cuda.current_stream(), torch.cuda.Stream()
+        side.wait_stream(stream)
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                super().forward(*static)
+        stream.wait_stream(side)
+        for buffer, before in buffers:  # warming up must leave no trace, such as in running statistics
+            buffer.copy_(before)
+        torch.clear_autocast_cache()  # a weight that was cast outside of the graph would stay as it is now
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = super().forward(*static)
+        torch.clear_autocast_cache()
+        return graph, static, outputs
+''',
+}
+_COPIED = """
+
+def _baseline_copied(value):
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    return torch.utils._pytree.tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
+"""
+BASELINES = tuple(_SUBCLASS)
+NEED_CUDA = ("compile_reduce_overhead", "cuda_graph")
+"""On a processor there are no graphs to capture: these would be timed as something else under their name."""
 _GENERATORS = ("get_inputs", "get_init_inputs")
 
 
 def baseline_candidate(problem: Problem, baseline: str) -> Candidate:
-    """The reference itself as a candidate: as it is ("eager"), or with its forward under torch.compile ("compile").
-
-    Constructor, parameters and state dict stay the reference's.
+    """The reference itself as a candidate: as it is ("eager"), under torch.compile, or replayed as a CUDA graph.
 
     Raises:
-        ProblemError: if the baseline is unknown or the reference has no forward to compile.
+        ProblemError: if the baseline is unknown.
     """
+    _require_known(baseline)
+    tree = ast.parse(problem.source.removeprefix("\ufeff"))
+    tree.body = [node for node in tree.body if getattr(node, "name", "") not in _GENERATORS]
+    if "torch" not in _imported_names(tree):
+        tree.body.insert(_first_place(tree), ast.parse("import torch").body[0])
+    subclass = _SUBCLASS[baseline]
+    source = f"{ast.unparse(tree)}\n{_COPIED if '_baseline_copied(' in subclass else ''}{subclass}"
+    return Candidate(problem_id=problem.problem_id, source=source, origin=f"baseline:{baseline}")
+
+
+def usable_baselines(device: str, asked: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Those that were asked for, or all that there are on a device such as "cpu" or "cuda:0".
+
+    Raises:
+        ProblemError: if one that was asked for is unknown.
+        MachineError: if one that was asked for needs CUDA and the device is another.
+    """
+    for name in asked or ():
+        _require_known(name)
+    cannot = () if device.startswith("cuda") else NEED_CUDA
+    if refused := [name for name in asked or () if name in cannot]:
+        raise MachineError(f"{', '.join(refused)} cannot be timed on {device}: it needs CUDA; leave it out")
+    return tuple(name for name in BASELINES if name not in cannot and (asked is None or name in asked))
+
+
+def _require_known(baseline: str) -> None:
     if baseline not in BASELINES:
         raise ProblemError(f"unknown baseline {baseline!r}; there are: {', '.join(BASELINES)}")
-    tree = ast.parse(problem.source)
-    tree.body = [node for node in tree.body if getattr(node, "name", "") not in _GENERATORS]
-    if baseline == "compile":
-        _compile_forward(tree, problem)
-    tree = ast.fix_missing_locations(_Renamed().visit(tree))
-    return Candidate(problem_id=problem.problem_id, source=ast.unparse(tree) + "\n", origin=f"baseline:{baseline}")
 
 
-class _Renamed(ast.NodeTransformer):
-    """Model becomes ModelNew, in its definition and in calls such as super(Model, self)."""
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        if node.name == "Model":
-            node.name = CLASS_NAME
-        return self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id == "Model":
-            node.id = CLASS_NAME
-        return node
-
-
-def _compile_forward(tree: ast.Module, problem: Problem) -> None:
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == "Model":
-            for method in node.body:
-                if isinstance(method, ast.FunctionDef) and method.name == "forward":
-                    method.decorator_list.insert(0, ast.parse("torch.compile", mode="eval").body)
-                    if "torch" not in _imported_names(tree):
-                        tree.body.insert(0, ast.parse("import torch").body[0])
-                    return
-    raise ProblemError(f"the reference of {problem.problem_id} defines no forward of its own to compile")
+def _first_place(tree: ast.Module) -> int:
+    """Behind the docstring and what must come first."""
+    later = (i for i, node in enumerate(tree.body) if not isinstance(node, ast.Expr | ast.ImportFrom))
+    return next(later, len(tree.body))
 
 
 def _imported_names(tree: ast.Module) -> set[str]:

@@ -1,8 +1,8 @@
 """The second comparison, for outputs that the usual rule refuses, or that it passes on too coarse a scale.
 
-The reference runs on the very same inputs in double precision, once as it is and a few times with every input and
-weight nudged by a few units in its last place. Where a nudge moves a value of the output, its rounding counts for as
-much: near a kink, behind a cancellation, at a tie. What one scale for all would hide is seen on the scale of its row.
+The reference runs on the very same inputs in double precision, once as it is and up to sixteen times with every input
+and weight nudged by a few units in its last place. Where a nudge moves a value of the output, its rounding counts for
+as much: near a kink, behind a cancellation, at a tie. What one scale for all would hide is seen on its row's scale.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ from tasks.judge.wire import TensorSpec, offsets
 
 SINGLE_EPSILON = 2.0**-23
 NUDGE = 16 * SINGLE_EPSILON
-NUM_NUDGES = 16
+NUDGES = (1, 4, 16)
+"""How many are tried, one after the other: mostly one tells enough, and more can only allow more."""
 NUDGE_FACTOR = 32 * SINGLE_EPSILON / NUDGE
 """What a value may be off, as a multiple of what nudges move it by: above 1, so that either side of a step is right."""
 

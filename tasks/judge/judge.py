@@ -3,6 +3,7 @@
 import os
 import random
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ from tasks.variants.candidate import Candidate
 STUDY_MEMORY_BYTES = 8 << 30
 STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
+SWITCH_S = 2e-4
+"""With a device many threads compare large outputs; the one that stops a worker must not wait 5 ms for each of them."""
 DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks like
 
 
@@ -62,6 +65,8 @@ class Judge:
         if self._params.device != "cpu":
             self._device = Device(int(self._params.device.removeprefix("cuda:")))
             self._lease = Lease(self._device)
+            self._usual_switch_s = sys.getswitchinterval()
+            sys.setswitchinterval(SWITCH_S)
         self._scratch = ScratchFolder.make()
         try:
             self._start()
@@ -78,6 +83,7 @@ class Judge:
             self._server.close()
         if self._lease is not None:
             self._lease.close()
+            sys.setswitchinterval(self._usual_switch_s)
         if self._scratch is not None:
             self._scratch.remove()
 

@@ -4,8 +4,9 @@ Both are asked the same things in the same order, also where only one answer mat
 differently in the past differ in speed by several percent for the rest of their lives.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -87,6 +88,15 @@ class Pair:
         """Start the candidate's limit on time anew."""
         self._deadline = time.monotonic() + self._timeout_s
 
+    @contextlib.contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """For our own work: however long it takes, the candidate's time stands still meanwhile."""
+        started_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self._deadline += time.monotonic() - started_at
+
     def load(self, candidate: Candidate) -> bool:
         """Load and build the candidate; returns whether the reference's weights fit it."""
         source, study = candidate.source, self._study
@@ -151,6 +161,16 @@ class Pair:
         """What the reference answers to them."""
         return self._ask_reference(lambda reference, deadline: reference.calls(blocks, deadline))
 
+    def answers_on_device(self, blocks: Sequence[np.ndarray], order: Sequence[int], *, cold: bool) -> Answers:
+        """What the candidate answers to these inputs in this order, and what it says that its device took."""
+        return self.candidate.calls_on_device(blocks, order, self._deadline, cold=cold)
+
+    def truths_on_device(self, blocks: Sequence[np.ndarray], order: Sequence[int], *, cold: bool) -> Answers:
+        """What the reference answers to them, and what its device took."""
+        return self._ask_reference(
+            lambda reference, deadline: reference.calls_on_device(blocks, order, deadline, cold=cold)
+        )
+
     def has_inputs(self, block: np.ndarray, *, slot: int) -> bool:
         """Whether the candidate's inputs still are what it was given."""
         at = self.candidate.layout.inputs_at[slot]
@@ -185,21 +205,19 @@ class Pair:
 
     def _ask_reference(self, question: Callable[[Program, float], Answer]) -> Answer:
         """Put a question to the reference, whose process starts when the candidate has answered for the first time."""
-        asked_at = time.monotonic()
-        deadline = asked_at + LIMIT_S
+        deadline = time.monotonic() + LIMIT_S
         try:
-            if self._reference is None:
-                self._reference = Program(self._spawn(), self._layout)
-                self._load_reference(self._reference, deadline)
-            return question(self._reference, deadline)
+            with self.uncounted():
+                if self._reference is None:
+                    self._reference = Program(self._spawn(), self._layout)
+                    self._load_reference(self._reference, deadline)
+                return question(self._reference, deadline)
         except Failure as failure:  # on inputs or weights that it had not seen before
             raise BadProblemError(f"the reference fails at times:\n{failure.text}") from None
         except (WireError, DeadlineError) as error:
             raise WorkerError(
                 f"the reference of {self._study.problem.problem_id} failed while judging: {error}"
             ) from error
-        finally:
-            self._deadline += time.monotonic() - asked_at  # a slow reference does not use up the candidate's time
 
     def _load_reference(self, reference: Program, deadline: float) -> None:
         study = self._study

@@ -1,6 +1,7 @@
 """A program in a worker process, the reference's or a candidate's alike, and where its tensors lie in memory."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -88,16 +89,32 @@ class OutputPlace:
     """In the arena, where not."""
 
 
+class LazyBytes(Sequence[np.ndarray]):
+    """Outputs that are read when somebody looks: they stay as they are until the worker is asked again."""
+
+    def __init__(self, places: Sequence[OutputPlace], read: Callable[[OutputPlace], np.ndarray]) -> None:
+        self._places = places
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._read(self._places[index])
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answers:
     """What came back from one exchange: for every call the form of its outputs and a copy of their bytes."""
 
     specs: list[list[TensorSpec]]
-    outputs: list[np.ndarray]
+    outputs: Sequence[np.ndarray]
     taken_ms: float
     """For all calls together, the exchange included: by the stamp that the kernel put on the answer."""
     outer_ms: float
     """The same with all the time in which the worker could have run, a little before and after."""
+    device_ms: float = 0.0
+    """Between two events on the device around the calls, as the worker says; 0 without a device."""
 
 
 class Program:
@@ -181,12 +198,26 @@ class Program:
             self.worker.arena.write(self.layout.inputs_at[slot], block)
         return self._run("call", deadline, range(len(blocks)), fresh=False, hold=False)
 
+    def calls_on_device(
+        self, blocks: Sequence[np.ndarray], order: Sequence[int], deadline: float, *, cold: bool
+    ) -> Answers:
+        """Run the model on these inputs in the order given, some of them several times, between two events.
+
+        Args:
+            order: indices of blocks; every one occurs.
+            cold: let the device wait for a while first, so that the host has launched everything before it begins.
+        """
+        for slot, block in enumerate(blocks):
+            self.worker.arena.write(self.layout.inputs_at[slot], block)
+        fields = {"fresh": False, "hold": False, "order": list(order), "cold": cold}
+        return self._run("call", deadline, range(len(blocks)), **fields)
+
     def recopy(self, deadline: float, *, slot: int, times: int = 1) -> Answers:
         """The outputs of the held call in a slot once more: to that slot, or to the first slots where several times."""
         slots = [slot] if times == 1 else range(times)
         return self._run("recopy", deadline, slots, held=self.layout.inputs_at[slot])
 
-    def _run(self, operation: str, deadline: float, slots: Sequence[int], **fields: float) -> Answers:
+    def _run(self, operation: str, deadline: float, slots: Sequence[int], **fields: Any) -> Answers:
         places = [(self.layout.inputs_at[slot], self.layout.outputs_at[slot]) for slot in slots]
         answer, taken = self.worker.time_ask(
             operation,
@@ -203,9 +234,12 @@ class Program:
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         return Answers(
             specs=[place.specs for place in handed_over],
-            outputs=[self._bytes_at(place) for place in handed_over],
+            outputs=LazyBytes(handed_over, self._bytes_at)
+            if fields.get("order")
+            else [*map(self._bytes_at, handed_over)],
             taken_ms=taken.inner_ms,
             outer_ms=taken.outer_ms,
+            device_ms=_claimed_ms(answer),
         )
 
     def outputs_by_now(self, *, slot: int) -> np.ndarray:
@@ -235,3 +269,11 @@ class Program:
         if num_bytes > self.layout.capacity:
             raise Failure("output", f"the outputs take {num_bytes} bytes, there is room for {self.layout.capacity}")
         return OutputPlace(specs=specs, addresses=addresses, at=at)
+
+
+def _claimed_ms(answer: dict[str, Any]) -> float:
+    """What a worker says that its device took; only that it is a time is sure."""
+    claimed = answer.get("device_ms", 0.0)
+    if not isinstance(claimed, int | float) or not 0.0 <= claimed < math.inf:
+        raise WireError("the process sent something that is not a time")
+    return float(claimed)

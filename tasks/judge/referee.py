@@ -8,6 +8,7 @@ from functools import partial
 from typing import NoReturn
 
 from tasks.judge import timing
+from tasks.judge.device_stopwatch import DeviceStopwatch
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.jumps import jump
 from tasks.judge.long import OnProgress, measure_window
@@ -71,7 +72,7 @@ class Examination:
         self._seeds = self._rng.sample(study.seeds, 2)
         self._new_pair = partial(Pair, study, spawn, timeout_s=params.timeout_s)
         self._pair = self._new_pair(seed=self._seeds[0])
-        self._scale = timing.PROCESSOR if params.device == "cpu" else timing.DEVICE
+        self._stopwatch = Stopwatch if params.device == "cpu" else DeviceStopwatch
 
     def run(self, candidate: Candidate) -> None:
         """Check and time the candidate; what is found goes to the evidence.
@@ -121,14 +122,14 @@ class Examination:
     def _measure(self, trials: Trials) -> Timing:
         """Time one session of a pair that has answered right."""
         params = self._params
-        stopwatch = Stopwatch(
+        self._pair.allow_time()  # what was built, and how long that took, is done
+        stopwatch = self._stopwatch(
             self._pair,
             self._inputs,
             rounds=params.rounds,
             budget_s=TIMING_SHARE * params.timeout_s,
             compare=trials.compare_timed,
             rng=self._rng,
-            scale=self._scale,
         )
         is_cheap = self._pair.state_bytes <= CHEAP_STATE_BYTES
 
@@ -137,8 +138,6 @@ class Examination:
                 trials.try_again(weights=is_cheap)
             return stopwatch.take_round()
 
-        if self._scale is timing.DEVICE:
-            self._pair.allow_time()  # most of it goes into drawing and comparing what is large, which is our work
         trials.change_weights()  # what a candidate made of them before the clock started is stale
         in_window = params.tier == "long"
         found = self._window_timing(take_round) if in_window else self._screen_timing(take_round, stopwatch.rounds)
@@ -147,9 +146,7 @@ class Examination:
         return found
 
     def _screen_timing(self, take_round: Callable[[], timing.Round], rounds: int) -> Timing:
-        taken = timing.measure_until_settled(
-            take_round, rounds=rounds, settled_error=self._params.settled_error, scale=self._scale
-        )
+        taken = timing.measure_until_settled(take_round, rounds=rounds, settled_error=self._params.settled_error)
         if taken.standard_error > timing.UNSTABLE_ERROR:
             words = f"after {len(taken.candidate_ms)} rounds the speedup is known to {taken.standard_error:.0%} only"
             self._evidence.refuse("settled", Status.UNSTABLE, words)

@@ -1,14 +1,15 @@
 """The reference in the process of its study: what it draws and what it returns, also in double precision."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tasks.errors import WorkerError
 from tasks.judge import equality
-from tasks.judge.close_look import NUDGE, NUM_NUDGES, CloseLook
+from tasks.judge.close_look import NUDGE, NUDGES, CloseLook
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout, Program, StateRow
 from tasks.judge.weights import Weights
@@ -21,6 +22,7 @@ REGION_BYTES = 512 << 20
 LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, output_bytes=REGION_BYTES)
 ARENA_BYTES = LAYOUT.num_bytes
 LIMIT_S = 60.0
+OUT_OF_MEMORY = "CUDA out of memory"
 MAX_NUDGED = 1e-2
 """As a share of the output: what a nudge of the inputs may change at most where it crosses no step."""
 
@@ -37,6 +39,7 @@ class Reference:
         self.worker = worker
         self._program = Program(worker, LAYOUT)
         self._precision = problem.precision
+        self._has_run_in_double = False
         self._program.load(
             problem.source,
             filename=FILE_NAME,
@@ -88,23 +91,38 @@ class Reference:
         seed: int = 0,
         rounded: bool = False,
     ) -> np.ndarray | None:
-        """The outputs in double precision, or nothing where the model cannot do that."""
+        """The outputs in double precision, or nothing where the model cannot do that.
+
+        Raises:
+            WorkerError: if it could before, or a busy device has no memory for it: trying again helps, and neither may
+                a candidate pay for that nor a comparison be the coarser for it.
+        """
         try:
             found, outputs = self._program.call_in_float64(
                 block, self._deadline, nudge=nudge, seed=seed, rounded=rounded
             )
-        except Failure:
+        except Failure as failure:
+            if self._has_run_in_double or OUT_OF_MEMORY in failure.text:
+                raise WorkerError(f"the reference no longer runs in double precision: {failure.text}") from failure
             return None
-        return outputs if found == equality.widened(specs) else None
+        if found != equality.widened(specs):
+            return None
+        self._has_run_in_double = True
+        return outputs
 
-    def look(self, block: np.ndarray, specs: Sequence[TensorSpec], *, nudges: int = NUM_NUDGES) -> CloseLook | None:
-        """All there is to know about rounding on these inputs, or nothing."""
+    def looks(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> Iterator[CloseLook]:
+        """What there is to know about rounding on these inputs, if anything, with more and more nudges."""
         exact = self.in_double(block, specs)
         if exact is None:
-            return None
-        nudged = [self.in_double(block, specs, nudge=NUDGE, seed=seed) for seed in range(nudges)]
+            return
         rounded = self.in_double(block, specs, rounded=True) if self._precision == "tf32" else None
-        return CloseLook(exact=exact, nudged=[values for values in nudged if values is not None], rounded=rounded)
+        nudged: list[np.ndarray] = []
+        for count in NUDGES:
+            seeds = range(len(nudged), count)
+            nudged += [
+                values for seed in seeds if (values := self.in_double(block, specs, nudge=NUDGE, seed=seed)) is not None
+            ]
+            yield CloseLook(exact=exact, nudged=tuple(nudged), rounded=rounded)
 
     def own_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
         """The reference's own error per output, from a run in double precision where the model can do that."""
@@ -120,7 +138,7 @@ class Reference:
 
     def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
         """Whether no tie or step lies where rounding decides on these inputs."""
-        look = self.look(block, specs, nudges=1)
+        look = next(self.looks(block, specs), None)
         if look is None or not look.nudged:
             return all(equality.is_inexact(spec) for spec in specs)
         wide = equality.widened(specs)

@@ -34,7 +34,6 @@ class Stopwatch:
         budget_s: float,
         compare: Compare,
         rng: random.Random,
-        scale: timing.Scale = timing.PROCESSOR,
     ) -> None:
         """Find out how long a call takes, and with it how calls are put together.
 
@@ -54,7 +53,6 @@ class Stopwatch:
             rounds=rounds,
             max_calls=pair.candidate.layout.num_slots,
             input_bytes=pair.input_bytes,
-            scale=scale,
         )
         self.plan = plan
         self.rounds = timing.affordable_rounds(rounds, round_ms=plan.calls_per_round * sum(both_ms), budget_s=budget_s)
@@ -74,7 +72,8 @@ class Stopwatch:
 
     def _call(self, calls: int) -> tuple[float, float]:
         """What a call took of the reference and of the candidate, in ms, when so many are asked for at once."""
-        blocks = [next(self._inputs) for _ in range(calls)]
+        with self._pair.uncounted():
+            blocks = [next(self._inputs) for _ in range(calls)]
         if self._rng.random() < 0.5:
             truths = self._pair.truths(blocks)
             answers = self._pair.answers(blocks)

@@ -7,15 +7,20 @@ verdicts of different protocols are never compared.
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-PROTOCOL = "paired-2"
+PROTOCOL = "paired-3"
 PROTOCOL_OF_TIER = {"screen": PROTOCOL, "long": f"{PROTOCOL}-long"}
 
 MAX_CALLS = 32
 MIN_EXCHANGES, MAX_EXCHANGES = 2, 8
 MIN_ROUNDS = 5
 RESOLUTION_MS = 0.001
+SHORT_CALL_MS, EXCHANGE_MS = 0.3, 1.0
+"""Calls shorter than the first share an exchange of about the second, which costs tens of microseconds itself."""
+SINGLES = 8
+INPUTS_BYTES = 32 << 20
+"""New inputs for one session; drawing them takes longer than short calls do."""
 
 MAX_BATCHES = 6
 JOINED = (1, 2, 4)
@@ -28,27 +33,6 @@ PATIENCE = 1.5
 """Times as long as the reference takes to be stopped after an answer costs nothing."""
 SUPPORT = 1.05
 """How much faster than in single calls a candidate may be paid for being when several calls are asked for at once."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scale:
-    """What is short and what is much, on one kind of device."""
-
-    short_call_ms: float
-    """Shorter calls share an exchange, which costs tens of microseconds itself."""
-    exchange_ms: float
-    """About what the calls of one exchange take together."""
-    singles: int
-    """Exchanges of a single call in one round, where others hold several."""
-    inputs_bytes: int
-    """New inputs for one session; drawing them takes longer than short calls do."""
-    cold_ms: float
-    """By how much waking up may make a single call dearer than it makes one of the reference: launching from cold."""
-
-
-PROCESSOR = Scale(short_call_ms=0.3, exchange_ms=1.0, singles=8, inputs_bytes=32 << 20, cold_ms=0.0)
-DEVICE = Scale(short_call_ms=3.0, exchange_ms=3.0, singles=4, inputs_bytes=16 << 30, cold_ms=0.1)
-"""Waking up a worker and its device costs a tenth of a millisecond, and problems are larger."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +128,7 @@ class Exchange:
     """Letting the worker run, waking up at its answer and stopping it."""
 
 
-def plan(call_ms: float, *, rounds: int, max_calls: int, input_bytes: int, scale: Scale = PROCESSOR) -> Plan:
+def plan(call_ms: float, *, rounds: int, max_calls: int, input_bytes: int) -> Plan:
     """Single calls where they are long, else as many in an exchange as make a good time together.
 
     >>> plan(3.0, rounds=9, max_calls=32, input_bytes=4096)
@@ -158,13 +142,13 @@ def plan(call_ms: float, *, rounds: int, max_calls: int, input_bytes: int, scale
         input_bytes: of one call, which are new every time.
     """
     call_ms = max(call_ms, RESOLUTION_MS)
-    wanted = math.ceil(scale.exchange_ms / call_ms)
-    affordable = scale.inputs_bytes // (rounds * MAX_BATCHES * max(input_bytes, 1))
-    calls = min(wanted, max_calls, MAX_CALLS, (affordable - scale.singles) // MIN_EXCHANGES)
-    if call_ms >= scale.short_call_ms or calls < 2:
+    wanted = math.ceil(EXCHANGE_MS / call_ms)
+    affordable = INPUTS_BYTES // (rounds * MAX_BATCHES * max(input_bytes, 1))
+    calls = min(wanted, max_calls, MAX_CALLS, (affordable - SINGLES) // MIN_EXCHANGES)
+    if call_ms >= SHORT_CALL_MS or calls < 2:
         exchanges = max(MIN_EXCHANGES, min(wanted, affordable, MAX_EXCHANGES))
         return Plan(calls=1, exchanges=exchanges, singles=0, rounds=rounds)
-    return Plan(calls=calls, exchanges=MIN_EXCHANGES, singles=scale.singles, rounds=rounds)
+    return Plan(calls=calls, exchanges=MIN_EXCHANGES, singles=SINGLES, rounds=rounds)
 
 
 def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:
@@ -177,19 +161,19 @@ def affordable_rounds(rounds: int, *, round_ms: float, budget_s: float) -> int:
 
 
 def measure_until_settled(
-    take_round: Callable[[], Round], *, rounds: int, settled_error: float = SETTLED_ERROR, scale: Scale = PROCESSOR
+    take_round: Callable[[], Round], *, rounds: int, settled_error: float = SETTLED_ERROR
 ) -> Rounds:
     """Batches of rounds until the speedup is known well enough, MAX_BATCHES at most; those of them that are paid."""
     taken: list[Round] = []
     for _ in range(MAX_BATCHES):
         taken += [take_round() for _ in range(rounds)]
-        settled = paid(taken, scale)
+        settled = paid(taken)
         if settled.standard_error <= settled_error:
             break
     return settled
 
 
-def paid(taken: Sequence[Round], scale: Scale = PROCESSOR) -> Rounds:
+def paid(taken: Sequence[Round]) -> Rounds:
     """The rounds that decide about the speedup.
 
     Those of many calls in an exchange are exact to a share of a microsecond, but a candidate sees all inputs of an
@@ -201,14 +185,7 @@ def paid(taken: Sequence[Round], scale: Scale = PROCESSOR) -> Rounds:
     if not singles:
         return many
     single = Rounds.of(singles).steadiest
-    if many.speedup <= SUPPORT * single.speedup:
-        return many
-    if not scale.cold_ms:
-        return single
-    pairs = zip(single.both, many.both, strict=True)
-    cold_ms = [low_quartile(one) - low_quartile(other) for one, other in pairs]
-    unexplained_ms = max(0.0, cold_ms[1] - max(cold_ms[0], 0.0) - scale.cold_ms)
-    return replace(many, candidate_ms=tuple(one_ms + unexplained_ms for one_ms in many.candidate_ms))
+    return many if many.speedup <= SUPPORT * single.speedup else single
 
 
 def net_ms(taken_ms: float, outer_ms: float, exchange: Exchange) -> float:

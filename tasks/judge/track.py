@@ -6,6 +6,7 @@ from pathlib import Path
 from tasks.judge.verdict import Track
 
 _INDUCTOR_FOLDER = "/inductor/"
+_TRITON_OWN = "cuda_utils."
 
 
 def observed_track(pid: int, *, compiled_frames: int) -> Track:
@@ -15,6 +16,8 @@ def observed_track(pid: int, *, compiled_frames: int) -> Track:
     was at work (the one thing here that the candidate could claim falsely: it decides a label, nothing else).
     """
     made = _made_code(pid)
+    if compiled_frames:  # what Triton compiles for itself on first use; its users also have a launcher for each kernel
+        made = {path for path in made if not Path(path).name.startswith(_TRITON_OWN)}
     if any(_INDUCTOR_FOLDER not in path for path in made):
         return Track.KERNEL
     return Track.GRAPH if made or compiled_frames else Track.FRAMEWORK

@@ -25,6 +25,8 @@ from tasks.judge.outputs import OutputRefusedError, Outputs, flattened
 from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
 
 TRACE_CHARS = 3_000
+HEAD_START_CYCLES = 1_000_000
+"""About half a millisecond, in which the host launches the kernels of a call before the device begins with them."""
 # Exceptions that mean that a build inside the candidate failed, by name: most live in modules loaded only when used.
 BUILD_ERRORS = frozenset(
     {"CalledProcessError", "CppCompileError", "BackendCompilerFailed", "InductorError", "CompilationError"}
@@ -142,6 +144,8 @@ class Worker:
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Call the model once for every place of inputs and hand its outputs over: the part that is timed."""
         self._answered.clear()
+        if "order" in message:
+            return self._call_between_events(message)
         forms = []
         for at, to in message["places"]:
             outputs = self._called(self._model, self._tensors(at, fresh=message["fresh"]))
@@ -149,6 +153,20 @@ class Worker:
                 self._held[at] = outputs
             forms.append(self._handed_over(outputs, to, message))
         return {"outputs": forms}
+
+    def _call_between_events(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The calls of one exchange as the device sees them. Outputs are handed over when the time is up."""
+        places, answered = message["places"], {}
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        if message["cold"]:
+            torch.cuda._sleep(HEAD_START_CYCLES)
+        begin.record()
+        for number in message["order"]:
+            answered[number] = self._called(self._model, self._tensors(places[number][0], fresh=False))
+        end.record()
+        torch.cuda.synchronize()
+        forms = [self._handed_over(answered[number], to, message) for number, (_, to) in enumerate(places)]
+        return {"outputs": forms, "device_ms": begin.elapsed_time(end)}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
         """Hand over the outputs of an earlier, held call again, once for every place."""
@@ -158,6 +176,7 @@ class Worker:
 
     def do_call_in_float64(self, message: dict[str, Any]) -> dict[str, Any]:
         """The truth about rounding: the same model and inputs in double precision."""
+        self._answered.clear()
         ((at, to),) = message["places"]
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
         model, tensors = precision.in_double(self._model, self._tensors(at, fresh=True), **fields)

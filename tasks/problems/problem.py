@@ -33,6 +33,8 @@ class Problem:
     """Defines Model and get_inputs, and get_init_inputs where the constructor takes arguments."""
     precision: str = "fp32"
     """How exactly candidates must compute, one of PRECISIONS: "fp32" unless the problem says otherwise."""
+    problem_set: str = "local"
+    """The collection it comes from, told by content, such as "kernelbench-v0"; "local" for files of one's own."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:

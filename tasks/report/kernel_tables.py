@@ -1,12 +1,13 @@
 """Tables of the best kernels: one row per problem, and the numbers of the field by level, track and split."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tasks.problems.problem import Split
 from tasks.report import statistics
-from tasks.report.baselines import Baselines, with_best_baseline
+from tasks.report.baselines import EAGER, Baselines, with_best_baseline
+from tasks.report.quoted import HEADER, Missing, quoted
 from tasks.report.summary import BestKernel
-from tasks.report.tables import MISSING, TextTable, share, speed
+from tasks.report.tables import MISSING, TextTable, speed
 
 
 def kernel_table(kernels: Sequence[BestKernel], *, device: str, protocol: str) -> TextTable:
@@ -28,32 +29,58 @@ def kernel_table(kernels: Sequence[BestKernel], *, device: str, protocol: str) -
     )
 
 
-def quoted_table(kernels: Sequence[BestKernel], *, baselines: Baselines, device: str, protocol: str) -> TextTable:
-    """Mean, geometric mean, quartiles, maximum and fast_p of the best kernels, against each baseline.
+def quoted_table(
+    kernels: Sequence[BestKernel],
+    *,
+    baselines: Baselines,
+    unfit: Collection[str],
+    device: str,
+    protocol: str,
+    resamples: int,
+    seed: int,
+    title: str = "Best kernels in the numbers of the field",
+) -> TextTable:
+    """Mean, geometric mean, quartiles, maximum and fast_p of the kernels, against each baseline and the best of them.
 
     Over another baseline than eager, a kernel's speedup is divided by that baseline's own speedup over eager; problems
     on which the baseline was not timed are left out.
+
+    Args:
+        unfit: problems whose reference cannot serve as the truth, which count nowhere.
+        resamples, seed: of the bootstrap behind the intervals.
     """
-    eager = {kernel.problem.problem_id: 1.0 for kernel in kernels}
-    named = {"eager": eager, **with_best_baseline(baselines, eager)}
+    kept = [kernel for kernel in kernels if kernel.problem.problem_id not in unfit]
+    eager = {kernel.problem.problem_id: 1.0 for kernel in kept}
+    rows = []
+    for name, baseline in {EAGER: eager, **with_best_baseline(baselines, eager)}.items():
+        for group, members in _groups(kept).items():
+            speedups = speedups_over(members, baseline)
+            for missing in Missing:
+                numbers = quoted(speedups, missing=missing, resamples=resamples, seed=seed)
+                if missing is Missing.REFERENCE or numbers.missing:
+                    rows.append((name, group, missing.value, *numbers.cells))
+    left_out = f" {len(unfit)} problems whose reference cannot serve as the truth are left out." if unfit else ""
     return TextTable(
-        title="Best kernels in the numbers of the field",
-        header=(
-            *("baseline", "problems of", "problems", "geomean", "mean", "25 %", "median", "75 %", "max"),
-            *("fast_0", "fast_1", "fast_1.2", "fast_2"),
-        ),
-        rows=tuple(
-            (name, group, *_quoted_cells(members, over))
-            for name, over in named.items()
-            for group, members in _groups(kernels).items()
-        ),
-        labels=2,
+        title=title,
+        header=("baseline", "problems of", "without a kernel", *HEADER),
+        rows=tuple(rows),
+        labels=3,
         note=(
-            f"{device}, protocol {protocol}. {missing_note(kernels)} fast_p counts them as not solved, and "
-            f"goes by the median: noise lifts a kernel as fast as the baseline above fast_1 about half the time. "
-            f"best: the fastest baseline of each problem."
+            f"{device}, protocol {protocol}. {missing_note(kept)}{left_out} Where some are missing, the row below has "
+            f"the same without them. fast_p counts them as not solved, and goes by the median: noise lifts a kernel as "
+            f"fast as the baseline above fast_1 about half the time. best: the fastest baseline of each problem, eager "
+            f"included. Intervals: {statistics.CONFIDENCE:.0%} bootstrap over problems."
         ),
     )
+
+
+def speedups_over(kernels: Sequence[BestKernel], baseline: Mapping[str, float]) -> list[float | None]:
+    """Each kernel's speedup over a baseline; those of problems without that baseline are left out."""
+    return [
+        None if kernel.speedup is None else kernel.speedup / baseline[kernel.problem.problem_id]
+        for kernel in kernels
+        if kernel.problem.problem_id in baseline
+    ]
 
 
 def fastest_first(kernels: Sequence[BestKernel]) -> list[BestKernel]:
@@ -69,7 +96,7 @@ def missing_note(kernels: Sequence[BestKernel]) -> str:
 
 
 def _groups(kernels: Sequence[BestKernel]) -> dict[str, list[BestKernel]]:
-    """All problems, then each level, split and track that has any."""
+    """All problems, then each level, split and track that has any, unless that is all of them again."""
     groups = {"all": list(kernels)}
     for kernel in sorted(kernels, key=lambda kernel: kernel.problem.level):
         groups.setdefault(f"level {kernel.problem.level}", []).append(kernel)
@@ -78,20 +105,7 @@ def _groups(kernels: Sequence[BestKernel]) -> dict[str, list[BestKernel]]:
     for kernel in kernels:
         if kernel.verdict and kernel.verdict.track:
             groups.setdefault(f"track {kernel.verdict.track.value}", []).append(kernel)
-    return {name: members for name, members in groups.items() if members}
-
-
-def _quoted_cells(kernels: Sequence[BestKernel], over: dict[str, float]) -> tuple[str, ...]:
-    speedups = [
-        None if kernel.speedup is None else kernel.speedup / over[kernel.problem.problem_id]
-        for kernel in kernels
-        if kernel.problem.problem_id in over
-    ]
-    counted = statistics.or_reference(speedups)
-    quartiles = statistics.quartiles(counted) or (None, None, None)
-    averages = (statistics.geometric_mean(counted), statistics.mean(counted), *quartiles, statistics.maximum(counted))
-    shares = (share(statistics.fast_p(speedups, p=p)) for p in (0, 1, 1.2, 2))
-    return (str(len(speedups)), *map(speed, averages), *shares)
+    return {name: members for name, members in groups.items() if name == "all" or 0 < len(members) < len(kernels)}
 
 
 def _kernel_cells(kernel: BestKernel) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Only three things enter the page unescaped, and each is made by a library for th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from tasks.report.baselines import Baselines
 from tasks.report.summary import BestKernel, Gain, PolicySample, SummaryRow
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from plotly.graph_objects import Figure
 
 LONG_TABLE = 14
@@ -34,6 +35,8 @@ class ReportData:
     """One for every problem, with or without a kernel."""
     curves: plots.Curves
     baselines: Baselines
+    unfit: Collection[str]
+    """Problems whose reference cannot serve as the truth."""
     status_counts: Mapping[str, Mapping[str, int]]
     """Stage to status to the number of verdicts."""
     params: Mapping[str, Any]
@@ -42,6 +45,9 @@ class ReportData:
     """Software versions and what else a result depends on, such as the commit."""
     device: str
     protocol: str
+    resamples: int
+    """Bootstrap draws behind every interval."""
+    seed: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,17 +82,10 @@ class RoundPlot:
 def render_report(data: ReportData) -> str:
     """The whole page."""
     import yaml
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    templates = Environment(
-        loader=PackageLoader("tasks.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = _templates()
     templates.globals.update(highlighted=_highlighted, round_plot=_round_plot, speed=tables.speed)
     quoted = {"device": data.device, "protocol": data.protocol}
     return templates.get_template("page.html").render(
@@ -98,7 +97,14 @@ def render_report(data: ReportData) -> str:
             tables.problem_table(data.summary, **quoted),
         ],
         kernel_tables=[
-            kernel_tables.quoted_table(data.kernels, baselines=data.baselines, **quoted),
+            kernel_tables.quoted_table(
+                data.kernels,
+                baselines=data.baselines,
+                unfit=data.unfit,
+                resamples=data.resamples,
+                seed=data.seed,
+                **quoted,
+            ),
             kernel_tables.kernel_table(data.kernels, **quoted),
         ],
         status_table=_status_table(data.status_counts),
@@ -114,6 +120,23 @@ def render_report(data: ReportData) -> str:
         long_table=LONG_TABLE,
         highlight_css=Markup(_highlight_css()),
         plotly_js=Markup(get_plotlyjs()),
+    )
+
+
+def render_tables(title: str, sections: Mapping[str, Sequence[tables.TextTable]]) -> str:
+    """A page of tables under headings, the long ones folded."""
+    return _templates().get_template("tables.html").render(title=title, sections=sections, long_table=LONG_TABLE)
+
+
+def _templates() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("tasks.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 

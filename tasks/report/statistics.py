@@ -127,6 +127,16 @@ def geometric_mean_interval(
     return _percentiles(np.exp(_ratios(sums, counts, drawn)))
 
 
+def mean_interval(speedups: Speedups, *, resamples: int, seed: int) -> Interval | None:
+    """Interval of mean by resampling problems; None for fewer than two speedups."""
+    return _drawn_interval(speedups, "mean", resamples=resamples, seed=seed)
+
+
+def median_interval(speedups: Speedups, *, resamples: int, seed: int) -> Interval | None:
+    """Interval of median by resampling problems; None for fewer than two speedups."""
+    return _drawn_interval(speedups, "median", resamples=resamples, seed=seed)
+
+
 def geometric_mean_ratio(earlier: Mapping[str, Speedups], later: Mapping[str, Speedups]) -> float | None:
     """Geometric mean of the later stage's speedups / that of the earlier; None when either has none.
 
@@ -161,6 +171,17 @@ def geometric_mean_ratio_interval(
 
 def _known(speedups: Speedups) -> list[float]:
     return [speedup for speedup in speedups if speedup is not None]
+
+
+def _drawn_interval(speedups: Speedups, number: str, *, resamples: int, seed: int) -> Interval | None:
+    """Interval of what one of numpy's functions makes of the speedups."""
+    known = _known(speedups)
+    if len(known) < 2:
+        return None
+    import numpy as np
+
+    drawn = np.asarray(known)[_draws(len(known), resamples=resamples, seed=seed)]
+    return _percentiles(getattr(np, number)(drawn, axis=1))
 
 
 def _log_sums(stage: Mapping[str, Speedups], problems: Iterable[str]) -> tuple[list[float], list[int]]:

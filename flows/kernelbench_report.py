@@ -1,0 +1,100 @@
+"""Files that tell what judging a benchmark came to: Markdown, a page, and Parquet for whoever computes further."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.judge.verdict import Verdict
+from tasks.problems.problem import Problem
+from tasks.report.baselines import best_baseline, over
+from tasks.report.page import render_tables
+from tasks.report.rejudged import Answer, DeviceResult, device_results
+from tasks.report.rejudged_tables import device_table, device_tables
+from tasks.report.tables import to_markdown
+from tasks.variants.imported import ImportedKernel
+
+
+def write_report(
+    folder: Path,
+    problems: Mapping[str, Problem],
+    kernels: Sequence[ImportedKernel],
+    answers: Sequence[Answer],
+) -> list[Path]:
+    """Write report.md, report.html, kernels.parquet and verdicts.parquet; returns their paths."""
+    import polars
+
+    asked = {problem.problem_hash for problem in problems.values()}
+    results = device_results(problems, kernels, [answer for answer in answers if answer.problem_hash in asked])
+    sets = ", ".join(sorted({problem.problem_set for problem in problems.values()}))
+    title = f"Kernels rejudged: {sets}"
+    sections = {result.label: [table for table in device_tables(result) if table.rows] for result in results}
+    if len(results) > 1:
+        sections = {"All devices": [device_table(results)], **sections}
+    lines = [f"# {title}", "", f"{len(problems)} problems. Every speedup is the reference's time / the kernel's.", ""]
+    for heading, tables in sections.items():
+        lines += [f"## {heading}", "", *map(to_markdown, tables)]
+    paths = [folder / name for name in ("report.md", "report.html", "kernels.parquet", "verdicts.parquet")]
+    paths[0].write_text("\n".join(lines))
+    paths[1].write_text(render_tables(title, sections))
+    polars.DataFrame(list(_kernel_rows(results)), infer_schema_length=None).write_parquet(paths[2])
+    polars.DataFrame(list(_verdict_rows(problems, answers)), infer_schema_length=None).write_parquet(paths[3])
+    return paths
+
+
+def _kernel_rows(results: Iterable[DeviceResult]) -> Iterator[dict[str, Any]]:
+    """One row per imported kernel and device."""
+    for result in results:
+        for rejudged in result.rejudged.values():
+            for one in rejudged:
+                timing = one.verdict.timing if one.verdict else None
+                name, best = best_baseline(result.baselines, one.problem.problem_id)
+                versus = over(timing.speedup, best) if timing else None
+                yield {
+                    "problem_set": one.problem.problem_set,
+                    "problem_id": one.problem.problem_id,
+                    "level": one.problem.level,
+                    "origin": one.kernel.origin,
+                    "candidate_id": one.kernel.candidate.candidate_id if one.kernel.candidate else None,
+                    "claimed_device": one.kernel.device or None,
+                    "claimed_speedup": one.kernel.claims.get("eager"),
+                    "device": result.device,
+                    "protocol": result.protocol,
+                    "torch": result.torch,
+                    "fate": one.fate,
+                    "status": one.verdict.status.value if one.verdict else None,
+                    "track": one.verdict.track.value if one.verdict and one.verdict.track else None,
+                    "reason": one.reason or None,
+                    "speedup": timing.speedup.median if timing else None,
+                    "speedup_low": timing.speedup.low if timing else None,
+                    "speedup_high": timing.speedup.high if timing else None,
+                    "best_baseline": name,
+                    "speedup_over_best": versus.median if versus else None,
+                    "speedup_over_best_low": versus.low if versus else None,
+                    "speedup_over_best_high": versus.high if versus else None,
+                }
+
+
+def _verdict_rows(problems: Mapping[str, Problem], answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
+    """Every verdict with all of its rounds, baselines included."""
+    sets = {problem.problem_hash: problem.problem_set for problem in problems.values()}
+    for answer in answers:
+        if answer.problem_hash in sets:
+            yield {
+                "problem_set": sets[answer.problem_hash],
+                "problem_hash": answer.problem_hash,
+                "origin": answer.origin,
+                **_flat(answer.verdict),
+            }
+
+
+def _flat(verdict: Verdict) -> dict[str, Any]:
+    speedup = verdict.timing.speedup if verdict.timing else None
+    row = {name: value for name, value in verdict.to_json().items() if name not in ("environment", "checks", "settled")}
+    return {
+        **row,
+        "speedup": speedup.median if speedup else None,
+        "speedup_low": speedup.low if speedup else None,
+        "speedup_high": speedup.high if speedup else None,
+        "environment": [{"name": name, "value": value} for name, value in verdict.environment.items()],
+        "checks": [{"name": c.name, "passed": c.passed, "evidence": c.evidence} for c in verdict.checks],
+    }

@@ -1,0 +1,213 @@
+"""`cuda-l1 kernelbench`: every answer is kept at once, a killed run goes on, and tables say what became of what."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from kernelbench_builders import CONSTANT, released, right, write_lines, wrong
+
+from flows.cli import main
+from flows.docket import Docket
+from tasks.history.store import History
+
+ROOT = Path(__file__).parent.parent
+CRASHES = right(3).replace("torch.relu", "torch.no_such_function")
+NOT_ON_GPU_MACHINES = ("polars", "duckdb", "prefect", "dvc", "mlflow", "datasets", "plotly", "libcst", "trl")
+WITHOUT_THEM = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {NOT_ON_GPU_MACHINES}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+from importlib import util
+real = util.find_spec
+util.find_spec = lambda name, package=None: None if name in {NOT_ON_GPU_MACHINES} else real(name, package)
+from flows.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, outside of any project, with a file of five problems and kernels for four of them."""
+    write_lines(
+        tmp_path / "h100.json",
+        released(1, code=right(1), eager=4.0, compile=3.0),
+        released(2, code=wrong(2), eager=2.0),
+        released(3, code=CRASHES, eager=9.0),
+        released(4, code=right(4), ref=CONSTANT, eager=100.0),
+        released(5, code="None", eager=1.5),
+        "no json",
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(*more, out="out", baselines=("eager",)):
+    given = ["kernelbench", "h100.json", "--candidates", "h100.json", "--baselines", *baselines]
+    return [*given, "--out", out, *more]
+
+
+def verdicts(folder, out="out"):
+    return [json.loads(line) for line in (folder / out / "verdicts.jsonl").read_text().splitlines()]
+
+
+def kernels(folder):
+    import polars
+
+    return {row["problem_id"]: row for row in polars.read_parquet(folder / "out/kernels.parquet").to_dicts()}
+
+
+def elsewhere(folder, *arguments, program=("-m", "flows.cli"), **more):
+    """The command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, *program, *arguments],
+        cwd=folder,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        **more,
+    )
+
+
+def test_it_judges_says_what_became_of_each_kernel_and_judges_nothing_twice(folder, capsys):
+    assert main(command("--workers", "2", baselines=())) == 0
+    said = capsys.readouterr()
+    assert "0 of 4 have verdicts; 4 to go" in said.err
+    assert "line 5: there is no code for level1/5, though a speedup of 1.5 is claimed" in said.err
+    assert said.out.split() == [
+        f"out/{name}" for name in ("report.md", "report.html", "kernels.parquet", "verdicts.parquet")
+    ]
+    found = kernels(folder)
+    assert {name: row["fate"] for name, row in found.items()} == {
+        "level1/1": "usable",
+        "level1/2": "wrong",
+        "level1/3": "does not run",
+        "level1/4": "unfit reference",
+        "level1/5": "no code",
+    }
+    assert (found["level1/1"]["claimed_speedup"], found["level1/1"]["claimed_device"]) == (4.0, "h100")
+    assert found["level1/1"]["speedup_low"] <= found["level1/1"]["speedup"] <= found["level1/1"]["speedup_high"]
+    assert "no_such_function" in found["level1/3"]["reason"]
+    report = (folder / "out/report.md").read_text()
+    assert "| eager | all | paper | 250 |" in report
+    assert "| eager | all | claimed | 5 |" in report
+    assert "| eager | all | judged | 4 |" in report  # without the problem whose reference is constant
+    assert "does not depend on its inputs" in report
+    assert "level1/3" in (folder / "out/report.html").read_text()
+
+    assert main(command(baselines=())) == 0
+    assert "4 of 4 have verdicts; 0 to go" in capsys.readouterr().err
+    assert len(verdicts(folder)) == 4
+
+
+def test_a_killed_run_keeps_its_verdicts_and_goes_on(folder, capsys):
+    running = elsewhere(folder, *command("--only", "level1/1"), start_new_session=True)
+    deadline = time.monotonic() + 60
+    kept = folder / "out/verdicts.jsonl"
+    while time.monotonic() < deadline and not (kept.exists() and kept.read_bytes().count(b"\n")):
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    before = verdicts(folder)
+    assert before
+    with kept.open("a") as file:
+        file.write('{"problem_hash": "cut o')  # what a kill may leave
+    assert main(command("--only", "level1/1")) == 0
+    assert f"{len(before)} of 2 have verdicts" in capsys.readouterr().err
+    after = verdicts(folder)
+    assert after[: len(before)] == before
+    assert len({(row["problem_hash"], row["candidate_id"]) for row in after}) == len(after) == 2
+
+
+def test_it_stops_in_time_and_says_how_far_it_came(folder, capsys):
+    assert main(command("--stop-after-s", "0.001")) == 0
+    assert "0 of 9 have verdicts; 9 to go: give the command again" in capsys.readouterr().err
+    assert verdicts(folder) == []
+
+
+def test_judging_needs_no_data_frames_and_the_tables_come_later(folder, capsys):
+    arguments = command("--only", "level1/1")
+    running = elsewhere(folder, *arguments, program=("-c", WITHOUT_THEM))
+    said = running.communicate(timeout=100)[1]
+    assert running.returncode == 0, said
+    assert "no tables: polars is not installed here" in said
+    assert len(verdicts(folder)) == 2
+    assert not (folder / "out/report.md").exists()
+    assert main([*arguments, "--report-only"]) == 0
+    assert kernels(folder)["level1/1"]["fate"] in ("usable", "no steady timing")
+    assert "behind walls" not in capsys.readouterr().err
+
+
+def test_baselines_come_from_the_history_the_next_time(folder, capsys):
+    for name in ("dvc.yaml", "params.yaml"):
+        (folder / name).touch()
+    assert main(command("--only", "level1/1", "level1/4")) == 0
+    history = History(folder / "data/history.duckdb")
+    rows = history.query("SELECT origin, status, problem_set FROM stage_verdicts JOIN problems USING (problem_hash)")
+    assert sorted(rows["origin"]) == ["baseline:eager"] * 2 + ["cuda-l1-released-h100"] * 2
+    assert rows["problem_set"].unique().to_list()[0].startswith("kernelbench-")
+    capsys.readouterr()
+    assert main(command("--only", "level1/1", "level1/4", out="again")) == 0
+    said = capsys.readouterr().err
+    assert "2 timings of baselines are known from the history" in said
+    assert "2 of 4 have verdicts; 2 to go" in said
+    assert len(history.query("FROM verdicts")) == 6  # what came from the history is not told to it again
+    first, again = (
+        [row for row in verdicts(folder, out) if row["origin"] == "baseline:eager"] for out in ("out", "again")
+    )
+    for row, known in zip(first, again, strict=True):
+        assert known["reference_ms"] == row["reference_ms"]
+        assert (known["status"], known["checks"], known["judged_at"]) == (
+            row["status"],
+            row["checks"],
+            pytest.approx(row["judged_at"], abs=1e-5),
+        )
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "words"),
+    [
+        pytest.param(["--only", "level7"], 1, "no problem has level7 in its id", id="no such problem"),
+        pytest.param(["--device", "gpu"], 1, "neither cpu nor cuda:N", id="no such device"),
+        pytest.param(["--baselines", "cuda_graph"], 3, "cuda_graph cannot be timed on cpu: it needs CUDA", id="no GPU"),
+        pytest.param(["--baselines", "fast"], 1, "unknown baseline 'fast'", id="no such baseline"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_words(folder, capsys, more, status, words):
+    assert main(command(*more)) == status
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--workers", "0"], ["--stop-after-s", "0"], ["--tier", "quick"]], ids=" ".join)
+def test_wrong_usage_ends_with_status_2(folder, more):
+    with pytest.raises(SystemExit) as ended:
+        main(command(*more))
+    assert ended.value.code == 2
+
+
+def test_two_at_once_in_one_folder_are_refused(folder, capsys):
+    with Docket.open(folder / "out"):
+        assert main(command()) == 3
+    assert "another process is at work in out" in capsys.readouterr().err
+
+
+def test_a_folder_with_other_lines_is_refused(folder, capsys):
+    write_lines(
+        folder / "out/verdicts.jsonl", {"problem_hash": "x", "origin": "y", "is_recalled": False, "status": "correct"}
+    )
+    assert main(command()) == 1
+    assert "not a verdict" in capsys.readouterr().err
+    write_lines(folder / "out/verdicts.jsonl", {"id": "x"})
+    assert main(command()) == 1
+    assert "out/verdicts.jsonl holds other lines than verdicts of this command" in capsys.readouterr().err
