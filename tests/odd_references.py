@@ -180,7 +180,7 @@ FATAL = {
     "noise": (program("return (self.linear(x) * 1e9).sin()"), "rounding alone changes"),
     "other shapes": (
         program(inputs="return [torch.randn(int(torch.randint(1, 99, ())), 32)]"),
-        "does not return the same shapes",
+        "returns other shapes",
     ),
     "an object as input": (program(inputs="return [object()]"), "object cannot be handed"),
     "an output of text": (program("return 'text'"), "str"),

@@ -58,5 +58,5 @@ class InputPool:
 
     def _block(self, draw: Arguments) -> np.ndarray:
         if (draw.specs, draw.tree) != (self.form.specs, self.form.tree):
-            raise BadProblemError("get_inputs does not return the same shapes and kinds of values at every call")
+            raise BadProblemError("get_inputs returns other shapes, or other kinds of values, at other calls")
         return draw.block
