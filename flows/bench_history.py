@@ -59,7 +59,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The history at the size of a long project, and its peers.")
     parser.add_argument("--batches", type=int, default=100, help="of 10,000 verdicts each")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-peers", action="store_true", help="leave SQLite and JSON out, which take most of the time")
+    parser.add_argument(
+        "--no-peers", action="store_true", help="leave SQLite and JSON out, which take most of the time"
+    )
     arguments = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"history-{arguments.seed}-{arguments.batches}.duckdb"
@@ -156,7 +158,9 @@ def _text_bytes(path: Path) -> int:
 
 def _page(found: dict) -> str:  # type: ignore[type-arg]
     counts, peers = found["counts"], found.get("peers", {})
-    lines = [f"{counts['timing_rounds']:,} rounds, {counts['verdicts']:,} verdicts, {counts['candidates']:,} candidates"]
+    lines = [
+        f"{counts['timing_rounds']:,} rounds, {counts['verdicts']:,} verdicts, {counts['candidates']:,} candidates"
+    ]
     lines += ["", "| what | measured | limit |", "|---|---|---|"]
     lines += [f"| `{view}` | {ms:.0f} ms | {LIMITS['view_ms']:.0f} ms |" for view, ms in found["view_ms"].items()]
     lines += [f"| `{name}`, everything at once | {ms:.0f} ms | |" for name, ms in found["across_ms"].items()]

@@ -33,42 +33,32 @@ def contrastive_rl(stage: Stage) -> None:
 
     params = stage.params
     problems = load_problems(params.problems)
-    train = [problem for problem in problems.values() if problem.split is Split.TRAIN]
-    taught_to_pool = {problem.problem_id for problem in train}
+    train = {problem.problem_id: problem for problem in problems.values() if problem.split is Split.TRAIN}
     earlier = [c for s in ("generate_variants", "self_supervised") for c in read_candidates(s)]
     known = read_verdicts("filter_variants", "self_supervised")
-    # Texts are journalled before they are judged, so that no verdict is ever without its text.
-    texts, steps = Journal(stage.folder / "candidates.jsonl"), Journal(stage.folder / "rollouts.jsonl")
-    candidates = {row["candidate_id"]: Candidate.from_json(row) for row in texts.rows}
     checkpoints = stage.folder / "checkpoints"
-    # Steps after the newest checkpoint are drawn again: what they found must not be in the pool before that.
-    done = checkpointed_steps(checkpoints)
-    steps.keep(lambda row: row["step"] <= done)
-    kept = [candidates[row["candidate_id"]] for row in steps.rows]
+    drawn = Drawn(stage, done_steps=checkpointed_steps(checkpoints))
     with (
         stage.tracked() as tracker,
         court(stage, problems, known=known) as judges,
         inquiry(stage, problems, params.checker) as doubts,
         progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
     ):
-        judges.recover(candidates.values())
+        judges.recover(drawn.candidates.values())
         policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
-        verdicts_so_far = [*known, *judges.own.values()]
         pool = ExemplarPool.from_verdicts(
-            (c for c in [*earlier, *kept] if c.problem_id in taught_to_pool and can_write(policy, c.source)),
-            [verdict for verdict in verdicts_so_far if not doubts.withholds(verdict)],
+            (c for c in [*earlier, *drawn.kept] if c.problem_id in train and can_write(policy, c.source)),
+            [verdict for verdict in [*known, *judges.own.values()] if not doubts.withholds(verdict)],
         )
 
         def judge(rollouts: Sequence[Candidate]) -> Sequence[Verdict]:
-            new = {c.candidate_id: c for c in rollouts if c.candidate_id not in candidates}
-            texts.append(candidate.to_json() for candidate in new.values())
-            candidates.update(new)
+            drawn.note_texts(rollouts)
             verdicts = judges.judge(rollouts)
             doubts.ask_about_jumps(rollouts, verdicts, pool)
             return verdicts
 
         def on_rollouts(step: int, rollouts: Sequence["Rollout"]) -> None:
-            steps.append({"step": step, "candidate_id": rollout.candidate.candidate_id} for rollout in rollouts)
+            drawn.note_step(step, rollouts)
             judges.record_samples(_as_samples(rollouts, step, params.contrastive_rl.temperature))
 
         def on_step(step: int, values: dict[str, float]) -> None:
@@ -78,7 +68,7 @@ def contrastive_rl(stage: Stage) -> None:
 
         curve = train_grpo(
             policy,
-            train,
+            list(train.values()),
             pool,
             judge,
             params.contrastive_rl,
@@ -89,14 +79,42 @@ def contrastive_rl(stage: Stage) -> None:
             on_rollouts=on_rollouts,
             is_withheld=doubts.withholds,
         )
-        verdicts = judges.judge(list(candidates.values()))
-    texts.close()
-    steps.close()
+        verdicts = judges.judge(list(drawn.candidates.values()))
+    drawn.close()
     save_policy(policy, stage.outputs / "policy")
-    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates.values()))
+    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in drawn.candidates.values()))
     stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
     stage.write_csv("curve.csv", curve)
     stage.write_json("metrics.json", _last_means(curve))
+
+
+class Drawn:
+    """The journals of what the policy wrote: every text once, and which step drew which."""
+
+    def __init__(self, stage: Stage, *, done_steps: int) -> None:
+        """Take up the journals of a run that was killed after its newest checkpoint.
+
+        Args:
+            done_steps: later ones are drawn again, and what they found must not be in the pool before that.
+        """
+        self._texts = Journal(stage.folder / "candidates.jsonl")
+        self._steps = Journal(stage.folder / "rollouts.jsonl")
+        self._steps.keep(lambda row: row["step"] <= done_steps)
+        self.candidates = {row["candidate_id"]: Candidate.from_json(row) for row in self._texts.rows}
+        self.kept = [self.candidates[row["candidate_id"]] for row in self._steps.rows]
+
+    def note_texts(self, candidates: Sequence[Candidate]) -> None:
+        """Before they are judged, so that no verdict is ever without its text."""
+        new = {c.candidate_id: c for c in candidates if c.candidate_id not in self.candidates}
+        self._texts.append(candidate.to_json() for candidate in new.values())
+        self.candidates.update(new)
+
+    def note_step(self, step: int, rollouts: Sequence["Rollout"]) -> None:
+        self._steps.append({"step": step, "candidate_id": rollout.candidate.candidate_id} for rollout in rollouts)
+
+    def close(self) -> None:
+        self._texts.close()
+        self._steps.close()
 
 
 def _last_means(curve: Sequence[dict[str, float]], steps: int = 10) -> dict[str, float]:

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ import yaml
 from tqdm import tqdm
 
 from flows.ancestors import end_with_ancestors
+from flows.publishing import full_disks, publish, require_writable
 from tasks.errors import CudaL1Error, MachineError
 from tasks.params import Params, as_document, load_params
 from tasks.tracking import Tracker, tracked
@@ -91,10 +93,12 @@ def run_stage(name: str, work: Callable[[Stage], None]) -> None:
     try:
         params = load_params()
         with _only_one(name):
+            require_writable(DATA / name)
             stage = _resume_or_begin(name, params)
             if not (stage.folder / FINISHED).exists():
                 _maybe_as_flow(name, work)(stage)
-            _publish(stage)
+            publish(stage.outputs, DATA / name)
+            (stage.folder / FINISHED).touch()
     except CudaL1Error as error:
         _fail(name, f"{type(error).__name__}: {error}")
     except OSError as error:
@@ -176,26 +180,6 @@ def _was_recorded(folder: Path) -> bool:
     return finished.exists() and lock.exists() and lock.stat().st_mtime >= finished.stat().st_mtime
 
 
-def _publish(stage: Stage) -> None:
-    """Move whole outputs to data/<stage>/. Copies are left behind until DVC has recorded them."""
-    target = DATA / stage.name
-    target.mkdir(parents=True, exist_ok=True)
-    for source in sorted(stage.outputs.iterdir()):
-        final, partial = target / source.name, target / f".{source.name}.partial"
-        _remove(partial)
-        (shutil.copytree if source.is_dir() else shutil.copy2)(source, partial)
-        _remove(final)
-        partial.replace(final)
-    (stage.folder / FINISHED).touch()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 @contextmanager
 def _only_one(name: str, patience_s: float = 20.0) -> Iterator[None]:
     """Hold the stage's lock: two writers in one working folder would spoil each other's work.
@@ -242,5 +226,9 @@ def _fail(name: str, message: str, status: int = 1) -> NoReturn:
         where = f"\n  (details: {log})"
     except OSError:
         pass  # the message matters more than its log, and a full or read-only disk is likely the cause
+    if full := full_disks((WORK, DATA, Path(tempfile.gettempdir()))):
+        where += (
+            f"\n  (the disk of {', '.join(map(str, full))} is full: free some space and run the same command again)"
+        )
     say(f"{name} failed: {message}{where}")
     sys.exit(status)

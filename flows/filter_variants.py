@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from flows.engine import DATA, Stage, run_stage
-from flows.journal import read_rows
+from flows.engine import DATA, Stage, run_stage, say
+from flows.journal import read_records
 from flows.judging import court
 from flows.records import read_verdicts
 from tasks.judge.verdict import Status, Verdict
@@ -21,11 +21,12 @@ from tasks.variants.candidate import Candidate
 def filter_variants(stage: Stage) -> None:
     """Write verdicts.jsonl (all of them) and taught.jsonl (the candidates that sft learns from)."""
     problems = load_problems(stage.params.problems)
-    candidates = [Candidate.from_json(row) for row in read_rows(DATA / "generate_variants" / "candidates.jsonl")]
+    candidates = read_records(DATA / "generate_variants" / "candidates.jsonl", Candidate.from_json)
     with stage.tracked() as tracker, court(stage, problems, known=read_verdicts("generate_variants")) as judges:
         judges.recover(candidates)
         verdicts = judges.judge(candidates, desc="judging")
         taught = choose_taught(candidates, verdicts, problems, stage.params.filter_variants)
+        warn_of_bad_problems(verdicts)
         statuses = Counter(verdict.status for verdict in verdicts)
         metrics: dict[str, float] = {
             "candidates": len(candidates),
@@ -38,6 +39,13 @@ def filter_variants(stage: Stage) -> None:
     stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
     stage.write_rows("taught.jsonl", (candidate.to_json() | {"speedup": speedup} for candidate, speedup in taught))
     stage.write_json("metrics.json", metrics)
+
+
+def warn_of_bad_problems(verdicts: Sequence[Verdict]) -> None:
+    """Say which problems nobody can be judged on, and why: they stay in the run, but nothing is learnt on them."""
+    reasons = {verdict.problem_id: verdict.detail for verdict in verdicts if verdict.status is Status.BAD_PROBLEM}
+    for problem_id, reason in sorted(reasons.items()):
+        say(f"warning: {problem_id} cannot be judged: {reason.strip()}")
 
 
 def choose_taught(

@@ -1,11 +1,15 @@
 """A file of JSON lines that is only ever appended to, and what a killed run left in it."""
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tasks.errors import RecordError
+
+Record = TypeVar("Record")
+_REMEDY = "delete the file: `dvc repro`, or the command that wrote it, makes it again"
 
 
 class Journal:
@@ -18,14 +22,23 @@ class Journal:
         kept = whole[: whole.rfind(b"\n") + 1]
         self.rows: list[dict[str, Any]] = [_parsed(line, path) for line in kept.splitlines()]
         """What stood in the file when it was opened."""
-        self._file = path.open("r+b" if path.exists() else "w+b")
+        self._file = path.open("ab", buffering=0)
         self._file.truncate(len(kept))
-        self._file.seek(0, 2)
 
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Write rows in one system call, so that a kill leaves at most the last line cut off."""
-        self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-        self._file.flush()
+        """Write rows in one system call, so that a kill leaves at most the last line cut off.
+
+        Raises:
+            OSError: if the disk is full; none of the rows is in the file then, and appending may be tried again.
+        """
+        left = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        size = os.fstat(self._file.fileno()).st_size
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            self._file.truncate(size)
+            raise
 
     def keep(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
         """Drop the rows that are not wanted, from the file too; it is the old or the new one at any moment."""
@@ -34,8 +47,7 @@ class Journal:
         partial = self.path.with_name(f".{self.path.name}.partial")
         partial.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows))
         partial.replace(self.path)
-        self._file = self.path.open("r+b")
-        self._file.seek(0, 2)
+        self._file = self.path.open("ab", buffering=0)
 
     def close(self) -> None:
         self._file.close()
@@ -54,8 +66,21 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [_parsed(line, path) for line in lines]
 
 
+def read_records(path: Path, from_row: Callable[[dict[str, Any]], Record]) -> list[Record]:
+    """The records that stand in a stage's output, one a line.
+
+    Raises:
+        RecordError: if the file is missing, or a line does not hold such a record.
+    """
+    rows = read_rows(path)
+    try:
+        return [from_row(row) for row in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{path} holds a line that is not as it was written ({error}); {_REMEDY}") from error
+
+
 def _parsed(line: bytes, path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(line))
     except ValueError as error:
-        raise RecordError(f"{path} holds a line that is no JSON object: {line[:80]!r}; delete the file") from error
+        raise RecordError(f"{path} holds a line that is no JSON object: {line[:80]!r}; {_REMEDY}") from error

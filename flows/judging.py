@@ -174,16 +174,17 @@ class Recorder:
             say(f"warning: the hacking case {case.name} is not kept: {error}")
 
     def close(self) -> None:
-        """Append what a busy history has not been told yet, or say what it lacks."""
+        """Append what the history could not be told so far, or say what it lacks."""
+        self._unwritable = False  # it may have been mended since
         self._append()
         if self._waiting:
-            say(f"warning: the history lacks {len(self._waiting)} batch(es) of this run, because it stayed busy")
+            say(f"warning: the history lacks {len(self._waiting)} batch(es) of this run, which only its outputs hold")
 
     def _append(self, **rows: Sequence[object]) -> None:
-        if self._unwritable:
-            return
         if any(rows.values()):
             self._waiting.append(rows)
+        if self._unwritable:
+            return
         try:
             while self._waiting:
                 self._history.append(self._run, problems=self._problems, **self._waiting[0])  # type: ignore[arg-type]

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from flows.engine import DATA
-from flows.journal import read_rows
+from flows.journal import read_records
 from tasks.judge.verdict import Verdict
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar
@@ -12,22 +13,25 @@ from tasks.variants.prompts import Exemplar
 
 def read_candidates(stage: str) -> list[Candidate]:
     """The candidates that a stage wrote or judged."""
-    return [Candidate.from_json(row) for row in read_rows(DATA / stage / "candidates.jsonl")]
+    return read_records(DATA / stage / "candidates.jsonl", Candidate.from_json)
 
 
 def read_verdicts(*stages: str) -> list[Verdict]:
     """The verdicts of stages, in the order given."""
-    return [Verdict.from_json(row) for stage in stages for row in read_rows(DATA / stage / "verdicts.jsonl")]
+    return [v for stage in stages for v in read_records(DATA / stage / "verdicts.jsonl", Verdict.from_json)]
 
 
 def read_taught() -> dict[str, list[Exemplar]]:
     """What filter_variants chose for sft: problem id -> exemplars, fastest first."""
     taught: dict[str, list[Exemplar]] = defaultdict(list)
-    for row in read_rows(DATA / "filter_variants" / "taught.jsonl"):
-        taught[row["problem_id"]].append(
-            Exemplar(candidate_id=row["candidate_id"], source=row["source"], speedup=row["speedup"])
-        )
+    for problem_id, exemplar in read_records(DATA / "filter_variants" / "taught.jsonl", _taught):
+        taught[problem_id].append(exemplar)
     return dict(taught)
+
+
+def _taught(row: dict[str, Any]) -> tuple[str, Exemplar]:
+    exemplar = Exemplar(candidate_id=row["candidate_id"], source=row["source"], speedup=row["speedup"])
+    return row["problem_id"], exemplar
 
 
 def exemplars_of(candidates: Iterable[Candidate], verdicts: Iterable[Verdict]) -> Iterator[tuple[str, Exemplar]]:

@@ -6,21 +6,24 @@ was not sent is still there, to be sent by `python -m tasks.tracking FOLDER`. A 
 interpreter with the training it reports on; a child outlives even a killed stage until the rest is sent.
 """
 
+import contextlib
 import json
 import logging
 import os
 import shutil
-import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 EXPERIMENT = "cuda-l1"
 RUN_ID_TAG = "cuda_l1.run_id"
@@ -28,7 +31,7 @@ EVENTS, LOG = "events.jsonl", "log.txt"
 
 FINISH_S = 30.0  # that a stage waits at its end for the last numbers to be sent
 POLL_S = 0.2
-CONNECT_S = 2.0
+ANSWER_S = 5.0
 
 _SQLITE = "sqlite:///"
 _SENDER_ENVIRONMENT = {  # MLflow's own defaults are 7 retries of 120 s each
@@ -79,9 +82,6 @@ class Tracker:
     def log_metrics(self, values: Mapping[str, float], *, step: int = 0) -> None:
         # float(): the numbers of numpy and torch are none to json.
         self._write("metrics", values={name: float(value) for name, value in values.items()}, step=step)
-
-    def set_tags(self, tags: Mapping[str, str]) -> None:
-        self._write("tags", values=dict(tags))
 
     def log_artifact(self, path: Path) -> None:
         """File a file or a folder as it is now or a little later, at the latest when the stage ends."""
@@ -155,6 +155,8 @@ class _RemoteRun:
             self._client.create_run(experiment_id, start["time_ms"], {RUN_ID_TAG: start["run_id"]}, start["stage"])
         ]
         self._id = runs[0].info.run_id
+        names = runs[0].data.metrics  # MLflow would keep both values of a step that a resumed stage does again
+        self._sent = {(name, old.step) for name in names for old in self._client.get_metric_history(self._id, name)}
         self._client.update_run(self._id, status="RUNNING")
 
     def send(self, events: Sequence[Mapping[str, Any]]) -> None:
@@ -169,10 +171,9 @@ class _RemoteRun:
                         self._client.log_batch(self._id, params=params[first : first + 100])
                 case "metrics":
                     at = event["time_ms"], event["step"]
-                    metrics += [Metric(name, value, *at) for name, value in event["values"].items()]
-                case "tags":
-                    for name, value in event["values"].items():
-                        self._client.set_tag(self._id, name, value)
+                    new = {(name, event["step"]) for name in event["values"]} - self._sent
+                    metrics += [Metric(name, event["values"][name], *at) for name, _ in sorted(new)]
+                    self._sent |= new
                 case "figure":
                     self._client.log_text(self._id, event["html"], f"figures/{event['name']}")
                 case "artifact" if Path(event["path"]).exists():  # else the stage has replaced it since
@@ -210,11 +211,10 @@ def _refuse_unreachable(uri: str) -> None:
             database.execute("BEGIN IMMEDIATE")
             database.close()
         elif uri.startswith("http"):
-            url = urlsplit(uri)
-            address = url.hostname or "", url.port or (443 if url.scheme == "https" else 80)
-            socket.create_connection(address, CONNECT_S).close()
-    except (OSError, sqlite3.Error) as error:
-        sys.exit(str(error))
+            with contextlib.suppress(HTTPError):  # whatever it answers, somebody is there
+                urlopen(uri, timeout=ANSWER_S, context=ssl._create_unverified_context()).close()
+    except (OSError, ValueError, HTTPException, sqlite3.Error) as error:
+        sys.exit(str(error) or type(error).__name__)
 
 
 def _start_sender(folder: Path) -> subprocess.Popen[bytes]:

@@ -12,6 +12,27 @@ from tasks.variants.rewriting import Rewrite, as_candidate_program, render
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
 
+# What kernels are written for: inputs, and the lines of two loops.
+MATRIX = "torch.randn(20, 37)"
+MOVING_AVERAGE = """
+h = torch.zeros_like(x[:, 0])
+out = []
+for t in range(x.shape[1]):
+    h = 0.9 * h + 0.1 * x[:, t]
+    out.append(h)
+out = torch.stack(out, dim=1)
+return out
+"""
+SERIES = """
+y = 0.25 * x * x
+term = torch.ones_like(y)
+total = torch.ones_like(y)
+for k in range(1, 12):
+    term = term * y / (k * k)
+    total = total + term
+return torch.log(total)
+"""
+
 
 def problem(forward: str, inputs: str, *, arguments: str = "x", init: str = "", init_arguments: str = "") -> str:
     """A problem's text; `forward` and `init` are lines of Python, `inputs` and `init_arguments` elements of a list."""

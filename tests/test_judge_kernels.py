@@ -18,9 +18,9 @@ KERNELS = {kernel.name: kernel for kernel in kernels()}
 def verdicts(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Verdict]]]:
     """All verdicts asked for, by one judge, two at a time; those of one problem in a row."""
     os.environ["CUDA_L1_SECRET"] = "planted-secret"
-    names = {item.callspec.params["name"] for item in request.session.items if getattr(item, "callspec", None)} & set(
-        KERNELS
-    )
+    names = {
+        item.callspec.params.get("name") for item in request.session.items if getattr(item, "callspec", None)
+    } & set(KERNELS)
     in_order = sorted((KERNELS[name] for name in names), key=lambda kernel: kernel.declared["PROBLEM"])
     with Judge(PARAMS) as judge, ThreadPoolExecutor(PARAMS.workers) as pool:
         yield {kernel.name: pool.submit(judge.judge, kernel.problem, kernel.candidate, seed=0) for kernel in in_order}

@@ -3,6 +3,7 @@
 KILLS=10 python -m pytest tests/test_killed_stages.py   kills each stage ten times instead of once.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -14,10 +15,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from safetensors import safe_open
 
 from flows.stages import STAGES
 from flows.workspace import make_workspace
 from tasks.history.store import History
+from tasks.judge.walls import system
 
 KILLS = int(os.environ.get("KILLS", "1"))
 LONGEST_S = 12.0
@@ -27,6 +30,14 @@ JUDGING = {"filter_variants", "self_supervised", "contrastive_rl", "evaluate"}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 * (1 + KILLS))]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def orphans_are_ours():
+    """Have the kernel hand us, instead of the first process of all, what loses its parent below us."""
+    system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
+    yield
+    system.prctl(system.PR_SET_CHILD_SUBREAPER, 0)
+
+
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     return make_workspace(tmp_path_factory.mktemp("killed") / "project", profile="tiny")
@@ -34,7 +45,7 @@ def workspace(tmp_path_factory):
 
 def repro(workspace: Path, stage: str, *flags: str) -> subprocess.Popen:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # dvc starts stages as `python`
-    environment = os.environ | {"KILLED_TEST": str(workspace), "PATH": path}
+    environment = os.environ | {"PATH": path}
     environment.pop("PREFECT_API_URL", None)
     return subprocess.Popen(
         [sys.executable, "-m", "dvc", "repro", "--single-item", *flags, stage],
@@ -46,18 +57,26 @@ def repro(workspace: Path, stage: str, *flags: str) -> subprocess.Popen:
     )
 
 
-def left_over(workspace: Path) -> list[str]:
-    """Processes that stem from the workspace: by their environment, or as judges' processes by their working folder."""
+def left_over() -> list[str]:
+    """Processes that stem from a stage, in whatever session, namespace or folder: our children's children.
+
+    Orphans among them become our own children, and are reaped here once they have ended.
+    """
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            parents[int(stat.parent.name)] = (int(parent), state)
+    ours = {os.getpid()}
+    while more := {pid for pid, (parent, _) in parents.items() if parent in ours} - ours:
+        ours |= more
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (process / "environ").read_bytes()
-            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            folder = os.readlink(process / "cwd")
-        except OSError:
-            continue
-        if f"KILLED_TEST={workspace}".encode() in environment or folder.startswith(str(workspace)):
-            found.append(command)
+    for pid in ours - {os.getpid()}:
+        if parents[pid] == (os.getpid(), "Z"):
+            os.waitpid(pid, 0)
+        else:
+            with contextlib.suppress(OSError):
+                found.append(f"{pid} {Path(f'/proc/{pid}/cmdline').read_bytes().replace(bytes(1), b' ').decode()}")
     return found
 
 
@@ -87,35 +106,63 @@ def stage_process(dvc: int) -> int | None:
     return None
 
 
-def wait_until_gone(workspace: Path) -> None:
+def wait_until_gone() -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while left := left_over(workspace):
+    while left := left_over():
         assert time.monotonic() < deadline, f"still running {PATIENCE_S} s after the kill: {left}"
         time.sleep(0.2)
+
+
+def ids(path: Path) -> list[str]:
+    """The candidates that the whole lines of a file are about."""
+    return [json.loads(line)["candidate_id"] for line in path.read_bytes().split(b"\n")[:-1]]
+
+
+def journalled(workspace: Path, stage: str) -> set[str]:
+    """The candidates that the stage has judged by now, in the run that the next one continues."""
+    return {name for path in (workspace / "work" / stage).glob("*/verdicts.jsonl") for name in ids(path)}
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_killed_stage_is_finished_by_the_next_repro(workspace, stage):
     rng = random.Random(f"{stage}{KILLS}")
+    judged: set[str] = set()
     for _ in range(KILLS):
         longest_s = LONGEST_S
         while not is_killed(workspace, stage, after_s=rng.uniform(0.3, longest_s), of_dvc=rng.random() < 0.5):
             longest_s /= 2  # it was done before: strike earlier
-        wait_until_gone(workspace)
+        wait_until_gone()
+        judged |= journalled(workspace, stage)
     final = repro(workspace, stage)
     said, _ = final.communicate(timeout=230)
     assert final.returncode == 0, said.decode()[-3000:]
-    wait_until_gone(workspace)
-    assert not list((workspace / "data" / stage).glob(".*.partial"))
+    wait_until_gone()
+    check_outputs(workspace / "data" / stage)
     if stage in JUDGING:
-        check_records(workspace, stage)
+        check_records(workspace, stage, judged)
 
 
-def check_records(workspace: Path, stage: str) -> None:
-    """Every verdict of the stage stands once in its output and once in the history, with its text."""
-    rows = [json.loads(line) for line in (workspace / "data" / stage / "verdicts.jsonl").read_text().splitlines()]
-    assert rows
-    assert max(Counter(row["candidate_id"] for row in rows).values()) == 1
+def check_outputs(folder: Path) -> None:
+    """Nothing half-written is there or is taken for a whole output."""
+    assert not list(folder.glob(".*.partial"))
+    assert json.loads((folder / "metrics.json").read_text())
+    for weights in folder.glob("policy/*.safetensors"):
+        with safe_open(weights, framework="pt") as tensors:  # which refuses a file of another length than it tells
+            assert list(tensors.keys())
+
+
+def check_records(workspace: Path, stage: str, judged: set[str]) -> None:
+    """Every verdict of the stage stands once in its output and once in the history, with its text; none is missing.
+
+    Args:
+        judged: the candidates that had a verdict when the stage was killed.
+    """
+    found = ids(workspace / "data" / stage / "verdicts.jsonl")
+    assert found
+    assert len(found) == len(set(found))
+    if stage != "evaluate":  # which knows some of its candidates' verdicts from earlier stages
+        source = "generate_variants" if stage == "filter_variants" else stage
+        assert set(ids(workspace / "data" / source / "candidates.jsonl")) == set(found)
     history = History(workspace / "data" / "history.duckdb")
     stored = history.query(
         "SELECT runs.run_id, candidate_id, source FROM verdicts JOIN candidates USING (candidate_id) "
@@ -126,4 +173,15 @@ def check_records(workspace: Path, stage: str) -> None:
     times = Counter(zip(stored["run_id"], stored["candidate_id"], strict=True))
     if stage != "evaluate":  # which judges its contenders a second time on purpose
         assert max(times.values()) == 1
-    assert {row["candidate_id"] for row in rows} <= {candidate_id for _, candidate_id in times}
+    assert {*found, *judged} <= {candidate_id for _, candidate_id in times}
+
+
+def test_a_process_left_over_by_an_orphan_would_be_noticed():
+    shell = "setsid sh -c 'cd / && exec env -i sleep 30' & exit"
+    subprocess.run(["sh", "-c", shell], check=True)
+    deadline = time.monotonic() + PATIENCE_S
+    while not (left := [words for words in left_over() if words.endswith("sleep 30 ")]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(int(left[0].split()[0]), signal.SIGKILL)
+    wait_until_gone()

@@ -12,27 +12,7 @@ from tasks.variants.rewrites.kernel import (
     series_in_c,
 )
 from tasks.variants.rewriting import Rewrite, as_candidate_program
-from tests.program_builders import problem, rewritten
-
-MATRIX = "torch.randn(20, 37)"
-MOVING_AVERAGE = """
-h = torch.zeros_like(x[:, 0])
-out = []
-for t in range(x.shape[1]):
-    h = 0.9 * h + 0.1 * x[:, t]
-    out.append(h)
-out = torch.stack(out, dim=1)
-return out
-"""
-SERIES = """
-y = 0.25 * x * x
-term = torch.ones_like(y)
-total = torch.ones_like(y)
-for k in range(1, 12):
-    term = term * y / (k * k)
-    total = total + term
-return torch.log(total)
-"""
+from tests.program_builders import MATRIX, MOVING_AVERAGE, SERIES, problem, rewritten
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,10 @@ def examine_problems(problems: Iterable[Problem]) -> Iterator[list[Finding]]:
 
 def _idle_inputs(study: Study) -> Iterator[str]:
     """Outputs that no inputs change, and inputs that change no output."""
-    first, second = study.some_inputs
+    first, second, *_ = study.pool.blocks
     right = study.outputs(first, state=study.weights.states[study.seeds[0]])
     for index, differs in enumerate(study.yardstick.differing(right, study.outputs(second))):
-        if not differs:
+        if not differs and study.output_specs[index].num_items:
             yield f"output {index} is the same for all inputs"
     places = zip(study.inputs.specs, offsets(study.inputs.specs)[0], strict=True)
     for index, (spec, start) in enumerate(places):
@@ -67,7 +67,7 @@ def _idle_inputs(study: Study) -> Iterator[str]:
 
 def _idle_weights(study: Study) -> Iterator[str]:
     weights = study.weights
-    for index in np.flatnonzero(weights.is_free)[:MAX_WEIGHTS]:
+    for index in np.flatnonzero(weights.is_learned)[:MAX_WEIGHTS]:
         if not study.depends_on_weight(int(index)):
             yield f"the weight {weights.rows[index][0]} changes nothing"
 

@@ -16,7 +16,7 @@ from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import MIN_SLOTS, Answers, Layout, Program, StateRow
 from tasks.judge.screen import CLASS_NAME
 from tasks.judge.study import CLASS_NAME as REFERENCE_NAME
-from tasks.judge.study import FILE_NAME, LIMIT_S, Study
+from tasks.judge.study import FILE_NAME, LIMIT_S, BadProblemError, Study
 from tasks.judge.timing import MAX_CALLS
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.variants.candidate import Candidate
@@ -212,7 +212,9 @@ class Pair:
                     self._reference = Program(self._spawn(), self._layout)
                     self._load_reference(self._reference, deadline)
                 return question(self._reference, deadline)
-        except (Failure, WireError, DeadlineError) as error:
+        except Failure as failure:  # on inputs or weights that it had not seen before
+            raise BadProblemError(f"the reference fails at times:\n{failure.text}") from None
+        except (WireError, DeadlineError) as error:
             raise WorkerError(
                 f"the reference of {self._study.problem.problem_id} failed while judging: {error}"
             ) from error

@@ -27,6 +27,10 @@ MAX_NUDGED = 1e-2
 """As a share of the output: what a nudge of the inputs may change at most where it crosses no step."""
 
 
+class BadProblemError(Exception):
+    """The reference fails, is not deterministic, or its output does not depend on what it should."""
+
+
 class Reference:
     """Trusted, but behind the same walls as a candidate. Methods raise what a failing process raises."""
 
@@ -73,6 +77,10 @@ class Reference:
     def call(self, block: np.ndarray) -> tuple[list[TensorSpec], np.ndarray, float]:
         """The outputs for these inputs, and the ms they took."""
         return self._program.call(block, self._deadline)
+
+    def has_inputs(self, block: np.ndarray) -> bool:
+        """Whether the inputs of the last call still are what they were."""
+        return np.array_equal(self.worker.arena.read(LAYOUT.inputs_at[0], block.size), block)
 
     def in_double(
         self,

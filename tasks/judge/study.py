@@ -7,7 +7,7 @@ of the reference.
 import contextlib
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.degenerate import effortless_answers
-from tasks.judge.distributions import DISTRIBUTIONS, domains, transformed
+from tasks.judge.distributions import DISTRIBUTIONS
+from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout
-from tasks.judge.reference import ARENA_BYTES, CLASS_NAME, FILE_NAME, LIMIT_S, Reference
+from tasks.judge.reference import ARENA_BYTES, CLASS_NAME, FILE_NAME, LIMIT_S, BadProblemError, Reference
 from tasks.judge.weights import Weights
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.judge.yardstick import PLAIN, Yardstick
@@ -39,17 +40,16 @@ MAX_DRAWS = 12
 """Of inputs, to find some on which rounding alone changes little."""
 
 
-class BadProblemError(Exception):
-    """The reference fails, is not deterministic, or its output does not depend on what it should."""
-
-
 class Study:
     """The facts about one problem, and the process that draws its inputs."""
 
     inputs: Arguments
+    pool: InputPool
     init_inputs: Arguments
     weights: Weights
     yardstick: Yardstick
+    changes_inputs: bool
+    """Whether the reference writes to its inputs, so that a candidate may."""
 
     def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
         """Study the problem.
@@ -64,8 +64,6 @@ class Study:
         self._secret = random.SystemRandom()
         self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
         self._lock = threading.Lock()
-        self._carries_numbers = False
-        self._pool: list[np.ndarray] = []
         try:
             self._run()
         except Failure as failure:
@@ -85,32 +83,16 @@ class Study:
         )
 
     def fresh_inputs(self, rng: random.Random) -> Iterator[np.ndarray]:
-        """Inputs in a random order, none twice.
-
-        Those drawn for one candidate are kept for the next: no candidate can know them, since none sees what another
-        saw.
+        """Inputs in a random order, none twice; those drawn for one candidate are kept for the next.
 
         Raises:
             WorkerError: if the process that draws them has gone.
         """
-        yield from rng.sample(self._pool, len(self._pool))
+        yield from rng.sample(self.pool.blocks, len(self.pool.blocks))
         while True:
             with self._in_turn():
-                block = self._draw().block
-                if (len(self._pool) + 1) * block.size <= self._pool_bytes:
-                    self._pool.append(block)
+                block = self.pool.draw()
             yield block
-
-    @property
-    def _pool_bytes(self) -> int:
-        """How much is kept: programs on a device compute in a moment what takes long to draw."""
-        return POOL_BYTES if isinstance(self.worker.arena, Arena) else DEVICE_POOL_BYTES
-
-    def transformed(self, block: np.ndarray, distribution: str, rng: np.random.Generator) -> np.ndarray:
-        return transformed(block, self.inputs.specs, self._domains, distribution, rng)
-
-    def compare(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> equality.Comparison:
-        return self.yardstick.compare(outputs, truth, distribution)
 
     def compare_closely(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, *, distribution: str, weights: WeightsInUse
@@ -138,11 +120,8 @@ class Study:
         Raises:
             WorkerError: if the study's process has gone.
         """
-        state = self.weights.states[self.seeds[0]]
-        changed = self.weights.only(index, self.weights.perturbed(state, self._numpy_rng()), state)
         with self._in_turn():
-            one = self.outputs(self._pool[0], state=state)
-            return any(self.yardstick.differing(one, self.outputs(self._pool[0], state=changed)))
+            return self._depends_on_weights(index)
 
     @contextlib.contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -150,12 +129,10 @@ class Study:
         with self._lock:
             try:
                 yield
-            except (Failure, DeadlineError, WireError) as error:
+            except Failure as failure:  # on inputs or weights that it had not seen before
+                raise BadProblemError(f"the reference fails at times:\n{failure.text}") from None
+            except (DeadlineError, WireError) as error:
                 raise WorkerError(f"the reference of {self.problem.problem_id} no longer runs: {error}") from error
-
-    @property
-    def some_inputs(self) -> Sequence[np.ndarray]:
-        return self._pool[:2]
 
     def outputs(self, block: np.ndarray, *, state: np.ndarray | None = None) -> np.ndarray:
         """What the reference returns, with other weights if there is a state of them."""
@@ -176,25 +153,17 @@ class Study:
         self._study_distributions()
         self._study_weights()
 
-    def _draw(self) -> Arguments:
-        return self._reference.draw(self._secret.getrandbits(60), carries_numbers=self._carries_numbers)
-
     def _study_inputs(self) -> None:
-        draws = [self._draw() for _ in range(3)]
-        if any(draw.tree != draws[0].tree for draw in draws):
-            self._carries_numbers = True  # such as a temperature that is drawn like the tensors
-            draws = [self._draw() for _ in range(3)]
-        if any((draw.specs, draw.tree) != (draws[0].specs, draws[0].tree) for draw in draws):
-            raise BadProblemError("get_inputs returns other shapes at every call")
-        self.inputs = draws[0]
-        self._pool = [draw.block for draw in draws]
-        self._domains = domains(self._pool, self.inputs.specs)
+        # Programs on a device compute in a moment what takes long to draw.
+        max_bytes = POOL_BYTES if isinstance(self.worker.arena, Arena) else DEVICE_POOL_BYTES
+        self.pool = InputPool(self._reference, max_bytes=max_bytes)
+        self.inputs = self.pool.form
         self._reference.expect_inputs(self.inputs)
 
     def _study_outputs(self) -> None:
-        first, second, _ = self._pool
+        first, second, *_ = self.pool.blocks
         outputs = self._first_outputs(first)
-        if not self.compare(self.outputs(first), outputs, PLAIN).is_equal:
+        if not self.yardstick.compare(self.outputs(first), outputs, PLAIN).is_equal:
             raise BadProblemError(
                 "the reference gives different outputs for equal inputs; if it has dropout, "
                 "let its constructor call self.eval(), if it draws numbers, let forward seed them"
@@ -207,7 +176,7 @@ class Study:
     def _learn_own_errors(self) -> None:
         """From inputs on which rounding moves no value by a whole step; where outputs are in steps, not all are so."""
         for draw in range(MAX_DRAWS):
-            block = self._pool[draw] if draw < len(self._pool) else self._draw().block
+            block = self.pool.blocks[draw] if draw < NUM_STUDIED else self.pool.draw()
             own_errors = self._reference.own_errors(block, self.outputs(block), self.output_specs)
             if self.yardstick.learn(PLAIN, own_errors):
                 return
@@ -222,6 +191,7 @@ class Study:
             self.inputs = replace(self.inputs, needs_grad_mode=True)
             self._reference.expect_inputs(self.inputs)
             self.output_specs, outputs, taken_ms = self._reference.call(block)
+        self.changes_inputs = not self._reference.has_inputs(block)
         self.yardstick = Yardstick(self.output_specs, self.problem.precision)
         if not any(spec.num_items for spec in self.output_specs):
             raise BadProblemError("the reference returns no values")
@@ -235,13 +205,14 @@ class Study:
 
     def _study_distributions(self) -> None:
         """Which other inputs the reference takes, and how well it computes on them."""
-        plain = self.outputs(self._pool[2])
+        last = self.pool.blocks[-1]
+        plain = self.outputs(last)
         spent_ms = 0.0  # of the reference's own time: on a busy machine, too, a candidate must face all of them
         for name in DISTRIBUTIONS:
             if spent_ms > STUDY_MS:
                 break
-            block = self.transformed(self._pool[2], name, self._numpy_rng())
-            if np.array_equal(block, self._pool[2]):
+            block = self.pool.transformed(last, name, self._numpy_rng())
+            if np.array_equal(block, last):
                 continue
             try:
                 specs, outputs, taken_ms = self._reference.call(block)
@@ -255,13 +226,25 @@ class Study:
                 self.distributions.append(name)
 
     def _study_weights(self) -> None:
-        if not any(self.weights.is_free):
+        if not any(self.weights.is_learned):
             return
-        before = self.outputs(self._pool[0])
-        state = self.weights.perturbed(self.weights.states[self.seeds[0]], self._numpy_rng())
-        self._reference.use_weights(self.weights, self.seeds[0], state)
-        if not any(self.yardstick.differing(before, self.outputs(self._pool[0]))):
+        try:
+            depends = self._depends_on_weights()
+        except Failure:
+            self.weights.stay_as_made = True
+            depends = self._depends_on_weights()
+        if not depends:
             raise BadProblemError("the reference's output does not depend on its weights")
+
+    def _depends_on_weights(self, index: int | None = None) -> bool:
+        """Whether other values of the weights, or of one of them, change the output."""
+        state, block = self.weights.states[self.seeds[0]], self.pool.blocks[0]
+        usual = self.outputs(block, state=state)
+        for other in self.weights.others(self.seeds[0], self._numpy_rng()):
+            changed = other if index is None else self.weights.only(index, other, state)
+            if any(self.yardstick.differing(usual, self.outputs(block, state=changed))):
+                return True
+        return False
 
     def _numpy_rng(self) -> np.random.Generator:
         return np.random.default_rng(self._secret.getrandbits(60))

@@ -91,7 +91,7 @@ class Trials:
         weights = self._study.weights
         if not weights.rows:
             return "fresh_inputs"
-        if self._takes_weights:
+        if self._takes_weights and not weights.stay_as_made:
             sparsely = self._num_changes % 2 == 1  # so that no sample of the weights tells them from others
             before = self._state if sparsely else weights.states[self._seeds[0]]
             self._state = weights.perturbed(before, self._numpy_rng, sparsely=sparsely)
@@ -100,6 +100,9 @@ class Trials:
             return "changed_weights"
         self._seeds.append(self._seeds.pop(0))
         self._state = weights.states[self._seeds[0]]
+        if self._takes_weights:
+            self._pair.load_state(self._state)
+            return "changed_weights"
         self._pair.rebuild(self._seeds[0])
         return "other_seed"
 
@@ -142,7 +145,7 @@ class Trials:
         with self._pair.uncounted():
             block = next(self._inputs)
             if distribution != PLAIN:
-                block = self._study.transformed(block, distribution, self._numpy_rng)
+                block = self._study.pool.transformed(block, distribution, self._numpy_rng)
         fresh = self._rng.random() < 0.5
         specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold)
         self._require_form(specs, block, slot=slot)
@@ -169,17 +172,17 @@ class Trials:
             self.num_timed += 1
 
     def _require_form(self, specs: Sequence[TensorSpec], block: np.ndarray, *, slot: int) -> None:
-        """Refuse outputs of another form, and a candidate that has written to its inputs."""
+        """Refuse outputs of another form, and a candidate that has written to its inputs, unless the reference does."""
         mismatch = form_mismatch(specs, self._study.output_specs)
         if mismatch:
             self._evidence.refuse("output_form", Status.WRONG_OUTPUT, mismatch)
-        if not self._pair.has_inputs(block, slot=slot):
+        if not self._study.changes_inputs and not self._pair.has_inputs(block, slot=slot):
             self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
 
     def _compared(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, is_timed: bool
     ) -> Comparison:
-        found = self._study.compare(outputs, truth, distribution)
+        found = self._study.yardstick.compare(outputs, truth, distribution)
         if not found.is_equal or not (is_timed or self._study.yardstick.agree_in_detail(outputs, truth, distribution)):
             weights = self._seeds[0], self._state
             looked = self._study.compare_closely(outputs, truth, block, distribution=distribution, weights=weights)
@@ -201,7 +204,7 @@ class Trials:
         if digest in self._right_answers:
             self._evidence.refuse(name, Status.CHEATED, "the answer to other inputs was given again")
         late = self._pair.late_answer(slot=slot)
-        if not np.array_equal(late, outputs) and self._study.compare(late, truth, distribution).is_equal:
+        if not np.array_equal(late, outputs) and self._study.yardstick.compare(late, truth, distribution).is_equal:
             words = "the right output came after the answer: work was put off"
             self._evidence.refuse(name, Status.CHEATED, words)
         self._evidence.refuse(name, Status.WRONG_OUTPUT, found.detail)

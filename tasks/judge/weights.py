@@ -1,6 +1,6 @@
 """The weights of a problem's model under several seeds, and others that a trained model could have."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,11 @@ class Weights:
         self.states = states
         self._starts = offsets(self.specs)[0]
         self.is_free = [self._may_change(index, kind) for index, (_, _, kind) in enumerate(rows)]
+        kinds = [kind for _, _, kind in rows]
+        self.is_learned = [free and kind != "statistic" for free, kind in zip(self.is_free, kinds, strict=True)]
+        """Statistics are gathered instead, and count only where a layer is not being trained."""
+        self.stay_as_made = False
+        """Whether the reference fails with weights that its constructor did not make, such as rows that sum to one."""
         self._first_alike = self._find_tied()
 
     @property
@@ -44,6 +49,15 @@ class Weights:
         for index, first in enumerate(self._first_alike):
             self._bytes(changed, index)[:] = self._bytes(changed, first)
         return changed
+
+    def others(self, seed: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Other states for the model of one seed: two near its own, then those of the other seeds.
+
+        Only the latter differ in whole and in complex numbers, such as an order that is drawn.
+        """
+        for _ in range(0 if self.stay_as_made else 2):  # a single factor may be drawn very near 1
+            yield self.perturbed(self.states[seed], rng)
+        yield from (state for other, state in self.states.items() if other != seed)
 
     def only(self, index: int, changed: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The state with one tensor, and what is tied to it, as in another state."""

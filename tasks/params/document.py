@@ -7,6 +7,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from tasks.errors import ParamsError
+from tasks.params.consistency import inconsistencies
 from tasks.params.sections import Params
 
 
@@ -22,11 +23,14 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
     profiles = document.pop("profiles", None) or {}
     if not isinstance(profiles, dict) or not all(isinstance(changes, dict) for changes in profiles.values()):
         raise ParamsError(f"{path}: profiles must hold sections by profile, such as 'smoke: {{sft: {{steps: 80}}}}'")
+    mistakes = inconsistencies(document)
     try:
-        return TypeAdapter(Params).validate_python(document)
+        params = TypeAdapter(Params).validate_python(document)
     except ValidationError as error:
-        mistakes = [f"  {'.'.join(map(str, mistake['loc']))}: {_explain(mistake)}" for mistake in error.errors()]
-        raise ParamsError("\n".join([f"{path} has {len(mistakes)} mistake(s):", *mistakes])) from None
+        mistakes += [f"{'.'.join(map(str, mistake['loc']))}: {_explain(mistake)}" for mistake in error.errors()]
+    if mistakes:
+        raise ParamsError("\n  ".join([f"{path} has {len(mistakes)} mistake(s):", *mistakes]))
+    return params
 
 
 def read_document(path: Path) -> dict[str, Any]:

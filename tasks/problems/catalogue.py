@@ -105,7 +105,7 @@ class _Reading:
                 level=int(level[1]),
                 family=family,
                 split=Split.HELD_OUT if family in self.held_out_families else Split.TRAIN,
-                source=path.read_text(encoding="utf-8"),
+                source=path.read_text(encoding="utf-8-sig"),
             )
         except (OSError, UnicodeDecodeError, ProblemError) as error:
             self.mistakes.append(f"{path}: {error}")

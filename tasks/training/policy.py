@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, Lfm2Config, Lfm2ForCausalLM, PreTrainedModel
 from transformers import set_seed as set_every_seed
 from transformers.utils import logging as transformers_logging
@@ -92,11 +93,12 @@ def load_policy(source: Path | str, params: PolicyParams) -> Policy:
         model = AutoModelForCausalLM.from_pretrained(
             str(source), dtype="auto", use_safetensors=True, trust_remote_code=False
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
         raise PolicyError(
             f"the model {str(source)!r} cannot be loaded: {reason}. If it is a name, the model hub must be reachable "
-            f"once; if it is a path, the folder must hold safetensors and a tokenizer"
+            f"once; if it is a path, the folder must hold whole safetensors and a tokenizer: delete one that a stage "
+            f"wrote, and `dvc repro` makes it again"
         ) from error
     return _policy(model, tokenizer, params)
 

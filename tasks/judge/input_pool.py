@@ -1,0 +1,62 @@
+"""The inputs of one problem: drawn by its reference, kept for the next candidate, or moved to where no draw was."""
+
+import random
+
+import numpy as np
+
+from tasks.judge.distributions import domains, transformed
+from tasks.judge.program import Arguments
+from tasks.judge.reference import BadProblemError, Reference
+
+NUM_STUDIED = 3
+
+
+class InputPool:
+    """Draws that no candidate can know, since none sees what another saw."""
+
+    form: Arguments
+    """Of every draw; the bytes are those of the first."""
+
+    def __init__(self, reference: Reference, *, max_bytes: int) -> None:
+        """Draw the first inputs.
+
+        Args:
+            max_bytes: how much is kept.
+
+        Raises:
+            BadProblemError: if the draws differ in more than the values of tensors and numbers.
+        """
+        self._reference = reference
+        self._max_bytes = max_bytes
+        self._secret = random.SystemRandom()
+        self._carries_numbers = False
+        draws = [self._draw() for _ in range(NUM_STUDIED)]
+        if any(draw.tree != draws[0].tree for draw in draws):
+            self._carries_numbers = True  # such as a temperature that is drawn like the tensors
+            draws = [self._draw() for _ in range(NUM_STUDIED)]
+        self.form = draws[0]
+        self.blocks = [self._block(draw) for draw in draws]
+        self._domains = domains(self.blocks, self.form.specs)
+
+    def draw(self) -> np.ndarray:
+        """New inputs, kept while there is room.
+
+        Raises:
+            BadProblemError: if they have another form.
+        """
+        block = self._block(self._draw())
+        if (len(self.blocks) + 1) * block.size <= self._max_bytes:
+            self.blocks.append(block)
+        return block
+
+    def transformed(self, block: np.ndarray, distribution: str, rng: np.random.Generator) -> np.ndarray:
+        """A copy of a draw, moved to another part of what is valid."""
+        return transformed(block, self.form.specs, self._domains, distribution, rng)
+
+    def _draw(self) -> Arguments:
+        return self._reference.draw(self._secret.getrandbits(60), carries_numbers=self._carries_numbers)
+
+    def _block(self, draw: Arguments) -> np.ndarray:
+        if (draw.specs, draw.tree) != (self.form.specs, self.form.tree):
+            raise BadProblemError("get_inputs returns other shapes, or other kinds of values, at other calls")
+        return draw.block

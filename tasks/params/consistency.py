@@ -1,0 +1,40 @@
+"""What values of params.yaml must be to each other, beyond what each must be by itself."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+
+def inconsistencies(document: Mapping[str, Any]) -> list[str]:
+    """A line for everything that does not fit together, beginning with its dotted path.
+
+    Works on the document as it was read, so that these mistakes are told beside wrong keys and values.
+    """
+    return [*_policy(_section(document, "policy")), *_repetitions(document)]
+
+
+def _policy(policy: Mapping[str, Any]) -> Iterator[str]:
+    context, completion, hidden, heads = (
+        policy.get(name) for name in ("context_tokens", "completion_tokens", "hidden_size", "heads")
+    )
+    if _is_count(context) and _is_count(completion) and completion >= context:
+        yield f"policy.completion_tokens: must be less than the {context} context_tokens (got {completion})"
+    if policy.get("model") is None and _is_count(hidden) and _is_count(heads) and hidden % (2 * heads):
+        yield f"policy.hidden_size: must be a multiple of twice the {heads} heads (got {hidden})"
+
+
+def _repetitions(document: Mapping[str, Any]) -> Iterator[str]:
+    for section, values in document.items():
+        for key, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, Sequence) and not isinstance(value, str):
+                repeated = [item for number, item in enumerate(value) if item in value[:number]]
+                if repeated:
+                    yield f"{section}.{key}: must hold nothing twice (got {repeated[0]!r} again)"
+
+
+def _section(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = document.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return type(value) is int and value > 0

@@ -1,0 +1,115 @@
+"""What a user gets wrong is told in words, all of it at once, by the command that the user gave."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.stage_runs import candidate_rows, run, said_no, workspace, write_problem, write_rows, write_taught
+
+pytestmark = pytest.mark.slow
+
+
+def edit_params(root: Path, changes: dict[str, dict[str, object]]) -> None:
+    document = yaml.safe_load((root / "params.yaml").read_text())
+    for section, values in changes.items():
+        document[section] = document.get(section, {}) | values
+    (root / "params.yaml").write_text(yaml.safe_dump(document))
+
+
+def test_all_mistakes_in_params_are_told_at_once_with_dotted_paths(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    mistakes = {
+        "judge": {"trails": 3, "rounds": "nine"},
+        "policy": {"hidden_size": 62, "completion_tokens": 768},
+        "problems": {"folders": ["problems", "problems"]},
+        "sft": {"exemplar_share": 1.5, "steps": 0},
+        "stf": {"steps": 3},
+    }
+    edit_params(root, mistakes)
+    result = run(root, "flows.generate_variants")
+    said_no(
+        result,
+        "8 mistake(s)",
+        "  stf: unknown key",
+        *(f"  {s}.{k}: " for s in mistakes for k in mistakes[s] if s != "stf"),
+    )
+    assert "must be a multiple of twice the 4 heads (got 62)" in result.stderr
+    assert "must be less than the 768 context_tokens (got 768)" in result.stderr
+
+
+def test_all_problem_files_that_cannot_be_used_are_told_at_once(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    bad = {
+        "level1/unparsed": ("class Model(:\n", "does not parse"),
+        "level1/lacking": ("class Model: ...\n", "lacks get_inputs"),
+        "level1/latin": (b"# caf\xe9\n", "'utf-8' codec"),
+        "level2/empty": ("", "lacks Model, get_inputs"),
+        "stray": ("class Model: ...\n", "is in no level folder"),
+    }
+    for name, (source, _) in bad.items():
+        write_problem(root, name, source)
+    words = [f"problems/{name}.py: " for name in bad] + [said for _, said in bad.values()]
+    said_no(run(root, "flows.generate_variants"), "5 mistake(s)", *words)
+    said_no(run(root, "flows.cli", "problems"), "5 mistake(s)", *words)
+
+
+def test_a_problem_that_only_fails_when_it_runs_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    write_problem(
+        root,
+        "level1/failing",
+        "import torch\n\nModel = torch.nn.ReLU\n\n\ndef get_inputs():\n    return torch.ones(no)\n",
+    )
+    rows = candidate_rows()[:1]
+    write_rows(root / "data/generate_variants/candidates.jsonl", [rows[0], rows[0] | {"problem_id": "level1/failing"}])
+    result = run(root, "flows.filter_variants")
+    assert result.returncode == 0, result.stderr
+    assert "level1/failing cannot be judged: the reference fails" in result.stderr
+    assert "NameError: name 'no' is not defined" in result.stderr
+    verdicts = (root / "data/filter_variants/verdicts.jsonl").read_text().splitlines()
+    assert [json.loads(line)["status"] == "bad_problem" for line in verdicts] == [False, True]
+
+
+def test_a_missing_model_is_named_with_the_key_to_correct(tmp_path: Path) -> None:
+    root = workspace(tmp_path, policy__model="./models/missing")
+    write_taught(root)
+    said_no(run(root, "flows.sft"), "PolicyError: no model at models/missing", "policy.model in params.yaml")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param('{"problem_id": "level1/sca', 'no JSON object: b\'{"problem_id": "level1/sca\'', id="half a line"),
+        pytest.param('{"problem_id": "level1/scaled"}\n', "not a candidate: KeyError('source')", id="half a record"),
+    ],
+)
+def test_a_damaged_output_of_an_earlier_stage_is_named_with_the_remedy(tmp_path: Path, line: str, said: str) -> None:
+    root = workspace(tmp_path)
+    path = root / "data/generate_variants/candidates.jsonl"
+    write_rows(path, candidate_rows())
+    with path.open("a") as file:
+        file.write(line)
+    said_no(run(root, "flows.filter_variants"), "data/generate_variants/candidates.jsonl", said, "delete the file")
+
+
+def test_a_truncated_policy_is_named_with_the_remedy(tmp_path: Path) -> None:
+    from tasks.training.policy import save_policy
+    from tests.training_builders import policy
+
+    root = workspace(tmp_path)
+    write_taught(root)
+    write_rows(root / "data/filter_variants/verdicts.jsonl", [])
+    save_policy(policy(), root / "data/sft/policy")
+    weights = root / "data/sft/policy/model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    said_no(
+        run(root, "flows.self_supervised"), "PolicyError: the model 'data/sft/policy' cannot be loaded", "dvc repro"
+    )
+
+
+def test_an_output_that_is_missing_says_what_makes_it(tmp_path: Path) -> None:
+    said_no(
+        run(workspace(tmp_path), "flows.sft"), "data/filter_variants/taught.jsonl is missing", "`dvc repro` makes it"
+    )
