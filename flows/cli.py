@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flows.hacks import add_hacks_command
 from flows.judge_command import add_judge_command
+from flows.optimize_command import add_optimize_command
 from flows.project import project_folder
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     problems.set_defaults(run=_problems)
 
     add_judge_command(commands)
+    add_optimize_command(commands)
     add_hacks_command(commands)
 
     sql = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")

@@ -1,0 +1,306 @@
+"""One optimization of a user's module: search, drop-in, verdict; journalled, so that a killed one continues.
+
+Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it both come here.
+"""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from flows.journal import Journal
+from tasks.errors import ProblemError, RecordError, RetryableError
+from tasks.judge.baselines import baseline_candidate
+from tasks.judge.judge import Judge
+from tasks.judge.verdict import Speedup, Status, Verdict
+from tasks.params import JudgeParams, LongParams
+from tasks.problems.problem import Problem
+from tasks.search.compositions import Compositions
+from tasks.search.drop_in import DropIn, drop_in
+from tasks.search.found import Scored, best_baseline, over, ranked
+from tasks.search.gradients import gradient_case
+from tasks.search.proposers import FromProvider, Proposer
+from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
+from tasks.search.survey import Survey
+from tasks.search.texts import ProblemTexts
+from tasks.search.user_file import UserFile
+from tasks.variants.candidate import Candidate
+from tasks.variants.provider import Provider
+
+FINAL, LONG, GRADIENTS = "drop-in", "long", "gradients"
+JOURNAL = "journal.jsonl"
+NUM_AGAIN, NUM_FINAL = 4, 2
+NOISY_TRIES = 2
+"""A verdict that is only unstable is asked for again: other work on the machine does that."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What a user chooses."""
+
+    seconds: float
+    window_s: float
+    """Of the long tier for the winner; 0 leaves it out."""
+    judge: JudgeParams
+    """What all rungs have in common: device, workers, limits."""
+    candidates: int | None = None
+    patience: int | None = None
+    seed: int = 0
+    checks_gradients: bool = True
+
+
+@dataclass(kw_only=True, slots=True)
+class Outcome:
+    """What came of it."""
+
+    progress: Progress
+    baselines: list[Scored] = field(default_factory=list)
+    finals: list[tuple[DropIn, Scored]] = field(default_factory=list)
+    winner: tuple[DropIn, Scored] | None = None
+    """Only where its interval lies above that of the best baseline."""
+    gradients: Verdict | None = None
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def baseline(self) -> tuple[str, Speedup]:
+        return best_baseline(self.baselines)
+
+
+class Judges:
+    """A judge for each rung, opened when it is first needed."""
+
+    def __init__(self, params: JudgeParams, *, window_s: float) -> None:
+        cheap = replace(params, trials=2, rounds=5, settled_error=0.08)  # type: ignore[type-var]
+        exact = replace(params, rounds=9, settled_error=0.02)  # type: ignore[type-var]
+        self._params = {SCREEN: cheap, AGAIN: exact, FINAL: exact, GRADIENTS: exact}
+        if window_s:
+            self._params[LONG] = replace(params, tier="long", long=LongParams(window_s=window_s))  # type: ignore[type-var]
+        self._open: dict[JudgeParams, Judge] = {}
+        self._stack = ExitStack()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def at(self, rung: str) -> Judge:
+        with self._lock:
+            params = self._params[rung]
+            if params not in self._open:
+                self._open[params] = self._stack.enter_context(Judge(params))
+            return self._open[params]
+
+
+class Record:
+    """Every verdict of one optimization by rung and text, in memory and in the journal.
+
+    Args:
+        folder: where the journal is; None keeps none.
+        asked: everything that the verdicts depend on besides the texts; a journal about something else is begun anew.
+    """
+
+    def __init__(self, folder: Path | None, asked: Sequence[str]) -> None:
+        self._journal = Journal(folder / JOURNAL) if folder else None
+        self._lock = threading.Lock()
+        digest = hashlib.sha256(json.dumps(list(asked)).encode()).hexdigest()[:16]
+        self.elapsed_s = 0.0
+        """Of the runs before."""
+        self.known: dict[tuple[str, str], Verdict] = {}
+        if self._journal is None:
+            return
+        self._journal.keep(lambda row: row.get("asked") == digest)
+        for row in self._journal.rows:
+            self.known[row["rung"], row["verdict"]["candidate_id"]] = Verdict.from_json(row["verdict"])
+            self.elapsed_s = max(self.elapsed_s, row["elapsed_s"])
+        self._asked = digest
+
+    def add(self, rung: str, verdict: Verdict, *, elapsed_s: float) -> None:
+        with self._lock:
+            self.known[rung, verdict.candidate_id] = verdict
+            if self._journal is not None:
+                row = {"asked": self._asked, "rung": rung, "elapsed_s": elapsed_s, "verdict": verdict.to_json()}
+                self._journal.append([row])
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+
+class Optimization:
+    """Makes one problem faster.
+
+    Args:
+        file, facts: the user's file and what is known from running it.
+        judges: open ones, possibly shared with other optimizations.
+        providers: besides the built-in rewrites, which are proposed where `rewrites` is set.
+        on_change: told about the progress of the search.
+    """
+
+    def __init__(
+        self,
+        file: UserFile,
+        facts: Survey,
+        texts: ProblemTexts,
+        *,
+        settings: Settings,
+        judges: Judges,
+        record: Record,
+        proposers: Sequence[Proposer],
+        on_change: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        self._file, self._facts, self._texts = file, facts, texts
+        self._settings, self._judges, self._record = settings, judges, record
+        self._search = Search(
+            self._judge_shown,
+            proposers,
+            budget=Budget(seconds=settings.seconds, candidates=settings.candidates, patience=settings.patience),
+            workers=settings.judge.workers,
+            elapsed_s=record.elapsed_s,
+            on_change=on_change,
+        )
+        self.outcome = Outcome(progress=self._search.progress)
+
+    def run(self) -> Outcome:
+        """Search until the budget is spent or `stop` is called, then make and judge the drop-ins.
+
+        Raises:
+            ProblemError: if the module cannot serve as the truth.
+        """
+        outcome = self.outcome
+        self._time_baselines(SCREEN)
+        self._search.screen()
+        self._search.look_again(keep=NUM_AGAIN)
+        self._judge_drop_ins()
+        if outcome.finals:
+            self._decide()
+        outcome.interrupted = self._search.is_stopped
+        outcome.seconds = self._search.elapsed_s
+        return outcome
+
+    def stop(self) -> None:
+        """Search no further; what was found until now is looked at as usual."""
+        self._search.stop()
+
+    def _time_baselines(self, rung: str) -> None:
+        try:
+            candidate = baseline_candidate(self._texts.judged, "compile")
+        except ProblemError:
+            return  # a forward that the class inherits: then eager is the baseline
+        verdict = self._judge(self._texts.judged, candidate, rung)
+        if verdict.status is Status.BAD_PROBLEM:
+            raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")
+        self.outcome.baselines = [Scored(candidate=candidate, verdict=verdict, rung=rung)]
+
+    def _judge_drop_ins(self) -> None:
+        """Judge what would be written for the fastest candidates: the whole file, guards included."""
+        progress = self._search.progress
+        for scored in ranked(progress.at(AGAIN)) or ranked(progress.at(SCREEN))[:NUM_AGAIN]:
+            if len(self.outcome.finals) == NUM_FINAL or (scored.speedup or 0.0) <= 1.0:
+                return
+            try:
+                made = drop_in(
+                    self._file,
+                    self._facts,
+                    scored.candidate,
+                    problem_id=self._texts.judged.problem_id,
+                    device=self._settings.judge.device.partition(":")[0],
+                )
+            except RecordError as error:
+                progress.failed[scored.candidate.candidate_id] = str(error)
+                continue
+            verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL)
+            final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
+            progress.scored.append(final)
+            if verdict.is_correct:
+                self.outcome.finals.append((made, final))
+
+    def _decide(self) -> None:
+        """The best drop-in, where it is faster than every baseline for sure."""
+        outcome, settings = self.outcome, self._settings
+        best = max(outcome.finals, key=lambda pair: _interval(pair[1]).low)
+        if outcome.baseline[1].high > 0.8 * _interval(best[1]).low:
+            self._time_baselines(FINAL)
+        if settings.window_s and _interval(best[1]).low > outcome.baseline[1].high:
+            candidate = self._texts.as_judged(best[0].judged)
+            verdict = self._judge(self._texts.judged, candidate, LONG)
+            best = (best[0], Scored(candidate=candidate, verdict=verdict, rung=LONG))
+            self._search.progress.scored.append(best[1])
+        if best[1].interval and best[1].interval.low > outcome.baseline[1].high:
+            outcome.winner = best
+            if settings.checks_gradients:
+                self._compare_gradients(best[0])
+
+    def _compare_gradients(self, made: DropIn) -> None:
+        problem, candidate = gradient_case(self._texts, made)
+        self.outcome.gradients = self._judge(problem, candidate, GRADIENTS)
+
+    def _judge_shown(self, candidate: Candidate, rung: str, best: float | None) -> Verdict:
+        return self._judge(self._texts.judged, self._texts.as_judged(candidate), rung, best_speedup=best)
+
+    def _judge(
+        self, problem: Problem, candidate: Candidate, rung: str, *, best_speedup: float | None = None
+    ) -> Verdict:
+        known = self._record.known.get((rung, candidate.candidate_id))
+        if known is not None:
+            return known
+        judge = self._judges.at(rung)
+        for left in reversed(range(NOISY_TRIES)):
+            try:
+                verdict = judge.judge(problem, candidate, seed=self._settings.seed, best_speedup=best_speedup)
+            except RetryableError:
+                if not left:
+                    raise
+                continue
+            if verdict.status is not Status.UNSTABLE:
+                break
+        self._record.add(rung, verdict, elapsed_s=self._search.elapsed_s)
+        return verdict
+
+
+def proposers_for(
+    problem: Problem, *, rewrites: bool, providers: Iterable[Provider] = (), seed: int
+) -> list[Proposer]:
+    """Who proposes: rewrites that learn from what was found, and providers as they are."""
+    built_in: list[Proposer] = [Compositions(problem, seed=seed)] if rewrites else []
+    return built_in + [FromProvider(provider, problem, seed=seed) for provider in providers]
+
+
+def _interval(scored: Scored) -> Speedup:
+    assert scored.interval is not None
+    return scored.interval
+
+
+def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
+    """The verdict as JSON: what is claimed, and every number behind it."""
+    name, baseline = outcome.baseline
+    winner = outcome.winner
+    speedup = _interval(winner[1]) if winner else None
+    against = over(speedup, baseline) if speedup else None
+    return {
+        "file": file.path.name,
+        "class": file.class_name,
+        "faster": winner is not None,
+        "speedup_over_eager": _numbers(speedup),
+        "best_baseline": name,
+        "speedup_over_best_baseline": _numbers(against),
+        "drop_in_sha256": hashlib.sha256(winner[0].source.encode()).hexdigest() if winner else None,
+        "recipe": list(winner[0].judged.recipe) if winner else None,
+        "gradients": outcome.gradients.status.value if outcome.gradients else None,
+        "interrupted": outcome.interrupted,
+        "seconds": outcome.seconds,
+        "judged_at": time.time(),
+        "verdict": winner[1].verdict.to_json() if winner else None,
+        "baselines": [each.verdict.to_json() for each in outcome.baselines],
+    }
+
+
+def _numbers(speedup: Speedup | None) -> dict[str, float] | None:
+    return {"median": speedup.median, "low": speedup.low, "high": speedup.high} if speedup else None
