@@ -4,27 +4,22 @@ Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it
 """
 
 import hashlib
-import json
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Self
+from dataclasses import dataclass, field
 
-from flows.journal import Journal
+from flows.optimize_judging import FINAL, GRADIENTS, LONG, Judges, Record
 from tasks.errors import ProblemError, RecordError, RetryableError
-from tasks.judge.baselines import baseline_candidate
-from tasks.judge.judge import Judge
+from tasks.judge.baselines import BASELINES, baseline_candidate
 from tasks.judge.verdict import Speedup, Status, Verdict
-from tasks.params import JudgeParams, LongParams
+from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
 from tasks.search.compositions import Compositions
 from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.found import Scored, best_baseline, over, ranked
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import FromProvider, Proposer
+from tasks.search.report import GRADIENTS_IN_WORDS
 from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
 from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
@@ -32,8 +27,6 @@ from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 from tasks.variants.provider import Provider
 
-FINAL, LONG, GRADIENTS = "drop-in", "long", "gradients"
-JOURNAL = "journal.jsonl"
 NUM_AGAIN, NUM_FINAL = 4, 2
 NOISY_TRIES = 2
 """A verdict that is only unstable is asked for again: other work on the machine does that."""
@@ -52,6 +45,7 @@ class Settings:
     patience: int | None = None
     seed: int = 0
     checks_gradients: bool = True
+    baselines: tuple[str, ...] = BASELINES
 
 
 @dataclass(kw_only=True, slots=True)
@@ -70,68 +64,6 @@ class Outcome:
     @property
     def baseline(self) -> tuple[str, Speedup]:
         return best_baseline(self.baselines)
-
-
-class Judges:
-    """A judge for each rung, opened when it is first needed."""
-
-    def __init__(self, params: JudgeParams, *, window_s: float) -> None:
-        cheap = replace(params, trials=2, rounds=5, settled_error=0.08)  # type: ignore[type-var]
-        exact = replace(params, rounds=9, settled_error=0.02)  # type: ignore[type-var]
-        self._params = {SCREEN: cheap, AGAIN: exact, FINAL: exact, GRADIENTS: exact}
-        if window_s:
-            self._params[LONG] = replace(params, tier="long", long=LongParams(window_s=window_s))  # type: ignore[type-var]
-        self._open: dict[JudgeParams, Judge] = {}
-        self._stack = ExitStack()
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._stack.close()
-
-    def at(self, rung: str) -> Judge:
-        with self._lock:
-            params = self._params[rung]
-            if params not in self._open:
-                self._open[params] = self._stack.enter_context(Judge(params))
-            return self._open[params]
-
-
-class Record:
-    """Every verdict of one optimization by rung and text, in memory and in the journal.
-
-    Args:
-        folder: where the journal is; None keeps none.
-        asked: everything that the verdicts depend on besides the texts; a journal about something else is begun anew.
-    """
-
-    def __init__(self, folder: Path | None, asked: Sequence[str]) -> None:
-        self._journal = Journal(folder / JOURNAL) if folder else None
-        self._lock = threading.Lock()
-        digest = hashlib.sha256(json.dumps(list(asked)).encode()).hexdigest()[:16]
-        self.elapsed_s = 0.0
-        """Of the runs before."""
-        self.known: dict[tuple[str, str], Verdict] = {}
-        if self._journal is None:
-            return
-        self._journal.keep(lambda row: row.get("asked") == digest)
-        for row in self._journal.rows:
-            self.known[row["rung"], row["verdict"]["candidate_id"]] = Verdict.from_json(row["verdict"])
-            self.elapsed_s = max(self.elapsed_s, row["elapsed_s"])
-        self._asked = digest
-
-    def add(self, rung: str, verdict: Verdict, *, elapsed_s: float) -> None:
-        with self._lock:
-            self.known[rung, verdict.candidate_id] = verdict
-            if self._journal is not None:
-                row = {"asked": self._asked, "rung": rung, "elapsed_s": elapsed_s, "verdict": verdict.to_json()}
-                self._journal.append([row])
-
-    def close(self) -> None:
-        if self._journal is not None:
-            self._journal.close()
 
 
 class Optimization:
@@ -190,14 +122,18 @@ class Optimization:
         self._search.stop()
 
     def _time_baselines(self, rung: str) -> None:
-        try:
-            candidate = baseline_candidate(self._texts.judged, "compile")
-        except ProblemError:
-            return  # a forward that the class inherits: then eager is the baseline
-        verdict = self._judge(self._texts.judged, candidate, rung)
-        if verdict.status is Status.BAD_PROBLEM:
-            raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")
-        self.outcome.baselines = [Scored(candidate=candidate, verdict=verdict, rung=rung)]
+        """Time every way of running the reference but eager, which is what all speedups are over."""
+        found = []
+        for name in self._settings.baselines:
+            if name == "eager":
+                continue
+            try:
+                candidate = baseline_candidate(self._texts.judged, name)
+            except ProblemError:
+                continue  # a forward that the class inherits
+            verdict = self._judge(self._texts.judged, candidate, rung)
+            found.append(Scored(candidate=candidate, verdict=verdict, rung=rung))
+        self.outcome.baselines = found
 
     def _judge_drop_ins(self) -> None:
         """Judge what would be written for the fastest candidates: the whole file, guards included."""
@@ -234,13 +170,15 @@ class Optimization:
             best = (best[0], Scored(candidate=candidate, verdict=verdict, rung=LONG))
             self._search.progress.scored.append(best[1])
         if best[1].interval and best[1].interval.low > outcome.baseline[1].high:
-            outcome.winner = best
-            if settings.checks_gradients:
-                self._compare_gradients(best[0])
+            if not settings.checks_gradients or self._has_right_gradients(best[0]):
+                outcome.winner = best
 
-    def _compare_gradients(self, made: DropIn) -> None:
+    def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)
-        self.outcome.gradients = self._judge(problem, candidate, GRADIENTS)
+        self.outcome.gradients = verdict = self._judge(problem, candidate, GRADIENTS)
+        if verdict.status not in GRADIENTS_IN_WORDS:
+            self.outcome.progress.failed["gradients"] = f"{verdict.status}: {verdict.detail}"
+        return verdict.status in GRADIENTS_IN_WORDS
 
     def _judge_shown(self, candidate: Candidate, rung: str, best: float | None) -> Verdict:
         return self._judge(self._texts.judged, self._texts.as_judged(candidate), rung, best_speedup=best)
@@ -261,13 +199,13 @@ class Optimization:
                 continue
             if verdict.status is not Status.UNSTABLE:
                 break
+        if verdict.status is Status.BAD_PROBLEM and problem is self._texts.judged:
+            raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")
         self._record.add(rung, verdict, elapsed_s=self._search.elapsed_s)
         return verdict
 
 
-def proposers_for(
-    problem: Problem, *, rewrites: bool, providers: Iterable[Provider] = (), seed: int
-) -> list[Proposer]:
+def proposers_for(problem: Problem, *, rewrites: bool, providers: Iterable[Provider] = (), seed: int) -> list[Proposer]:
     """Who proposes: rewrites that learn from what was found, and providers as they are."""
     built_in: list[Proposer] = [Compositions(problem, seed=seed)] if rewrites else []
     return built_in + [FromProvider(provider, problem, seed=seed) for provider in providers]

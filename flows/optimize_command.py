@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.judge_command import count, device
 from tasks.errors import ProblemError
+from tasks.judge.baselines import BASELINES
 from tasks.problems.problem import PRECISIONS
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ MINUTES = 5.0
 WINDOW_SHARE = 0.1
 MAX_WORKERS = 4
 SHOWN = 8
-EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, 3 this machine cannot judge,
-4 nothing was found that is faster than the best baseline, and no module is written, 130 interrupted twice. Ctrl-C once ends
-the search and keeps the best so far; the same command continues a run that was killed."""
+EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, 3 this machine cannot
+judge, 4 nothing was found that is faster than the best baseline, and no module is written, 130 interrupted twice.
+Ctrl-C once ends the search and keeps the best so far; the same command continues a run that was killed."""
 
 
 def add_optimize_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -50,6 +51,9 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
         default=[BUILTIN],
         metavar="NAME",
         help=f"who writes candidates: {BUILTIN}, or a folder of files that define ModelNew (default: {BUILTIN})",
+    )
+    parser.add_argument(
+        "--baselines", nargs="+", choices=BASELINES, default=BASELINES, help="what must be beaten (default: all)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="for all that is written (default: STEM-optimized)")
     parser.add_argument("--window-s", type=float, help="of the last timing; 0 for none (default: a tenth of --minutes)")
@@ -82,7 +86,8 @@ def _optimized(
     from rich.console import Console
     from rich.live import Live
 
-    from flows.optimize import SCREEN, Judges, Optimization, Record, proposers_for
+    from flows.optimize import SCREEN, Optimization, proposers_for
+    from flows.optimize_judging import Judges, Record
 
     providers = _providers(arguments.provider)
     began_at = time.monotonic()
@@ -103,7 +108,7 @@ def _optimized(
             proposers=proposers_for(
                 texts.shown, rewrites=BUILTIN in arguments.provider, providers=providers, seed=settings.seed
             ),
-            on_change=lambda progress: live.update(_table(progress, time.monotonic() - began_at, settings), refresh=True),
+            on_change=lambda progress: live.update(_table(progress, began_at, settings), refresh=True),
         )
         try:
             with _first_interrupt(optimization.stop):
@@ -116,6 +121,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     import os
 
     from flows.optimize import Settings
+    from tasks.judge.batch import changed
     from tasks.params import JudgeParams
 
     seconds = 60 * arguments.minutes
@@ -124,8 +130,9 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     return Settings(
         seconds=seconds,
         window_s=max(window_s, 0.0),
-        judge=JudgeParams(device=arguments.device, workers=workers),
+        judge=changed(JudgeParams(), device=arguments.device, workers=workers),
         candidates=arguments.candidates,
+        baselines=tuple(arguments.baselines),
         seed=arguments.seed,
     )
 
@@ -170,13 +177,14 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
     return 0 if winner else NOTHING_FASTER
 
 
-def _table(progress: "Progress", elapsed_s: float, settings: "Settings") -> "Table":
+def _table(progress: "Progress", began_at: float, settings: "Settings") -> "Table":
     from rich.table import Table
 
     from tasks.search.found import ranked
     from tasks.search.report import in_words
 
     refused = sum(not each.verdict.is_correct for each in progress.scored)
+    elapsed_s = time.monotonic() - began_at
     title = f"{len(progress.scored)} judged, {refused} refused, {elapsed_s:.0f} of {settings.seconds:.0f} s"
     table = Table("speedup over eager", "by", "rung", title=title, caption="Ctrl-C keeps the best so far")
     for each in ranked(progress.scored)[:SHOWN]:

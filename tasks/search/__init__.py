@@ -1,1 +1,1 @@
-"""The search for a faster program with frozen weights: who proposes candidates, which are looked at again, and drop-ins."""
+"""The search for a faster program with frozen weights, and the file that it writes for a user."""

@@ -18,7 +18,7 @@ MAX_BYTES = 512 << 10
 MAX_FILE_BYTES = 8 << 20
 LONGEST_NAME = 200
 
-_UNPACK = '''
+_UNPACK = """
 def _unpack(packed, here, package):
     import base64, json, os, sys, tempfile, zlib
 
@@ -35,7 +35,7 @@ def _unpack(packed, here, package):
 
 
 _unpack(%(packed)r, %(here)r, %(package)r)
-'''
+"""
 
 
 def bundle(file: UserFile) -> str:

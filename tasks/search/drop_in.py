@@ -1,4 +1,4 @@
-"""The drop-in file: the user's own text, the candidate's code, and a class that chooses between the two at every call."""
+"""The drop-in file: the user's text, the candidate's code, and a class that chooses between the two at every call."""
 
 import re
 from dataclasses import dataclass
@@ -22,11 +22,19 @@ _DEPENDS_ON_MODE = re.compile(
     r"training|\b(\w*[Dd]ropout\w*|\w*[Bb]atch_?[Nn]orm\w*|\w*[Ii]nstance_?[Nn]orm\w*|R?ReLU_|rrelu|RReLU|Lazy\w+"
     r"|Multihead\w+|Transformer\w+|LSTM|GRU|RNN)\b|\.(train|eval)\("
 )
-_KNOWN_MODULES = re.compile(r"^\s*(?:import|from)\s+(?!torch\b|math\b|typing\b|functools\b|itertools\b|__future__\b)", re.M)
+_OTHER_MODULES = re.compile(r"^\s*(?:import|from)\s+(?!(?:torch|math|typing|functools|itertools|__future__)\b)", re.M)
 _JUDGED = """
 
 def ModelNew(*arguments, **options):
     return {made}
+"""
+_GUARD = """try:
+    pass
+except Exception as error:
+    {fast}_reason = f"{{type(error).__name__}}: {{error}}"
+
+    def {fast}(*arguments, **options):
+        raise RuntimeError({fast}_reason)
 """
 
 
@@ -62,6 +70,13 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     own_part = _with_reference(module, name, reference)
     fast_part = _beside(laid_out(fast), module, {ENTRY: fast_name}, taken | {reference})
     runtime = _runtime(file, facts, reference=reference, fast=fast_name, device=device, taken=taken)
+    decorators = "".join(
+        module.code_for_node(decorator)
+        for statement in module.body
+        if isinstance(statement, cst.ClassDef) and statement.name.value == name
+        for decorator in statement.decorators
+    )
+    runtime = runtime.replace(f"\nclass {name}(", f"\n{decorators}class {name}(", 1)
     source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{runtime.strip()}\n"
     made = f"{name}(*arguments, **options)"
     judged = source + _JUDGED.format(made=made if file.is_kernelbench else f"{made}.eval()")
@@ -76,7 +91,7 @@ def judged_mode(file: UserFile) -> bool | None:
 
     It makes none where nothing in the text can tell the modes apart.
     """
-    if not _DEPENDS_ON_MODE.search(file.source) and not _KNOWN_MODULES.search(file.source):
+    if not _DEPENDS_ON_MODE.search(file.source) and not _OTHER_MODULES.search(file.source):
         return None
     return file.is_kernelbench and ".eval()" not in file.source
 
@@ -86,7 +101,8 @@ def _with_reference(module: cst.Module, name: str, reference: str) -> str:
     body: list[Any] = []
     for statement in module.body:
         if isinstance(statement, cst.ClassDef) and statement.name.value == name:
-            body += [substituted(statement, {name: reference}), cst.parse_statement(f"{name} = {reference}")]
+            bare = statement.with_changes(decorators=[])  # a registry is to know the class that is fast
+            body += [substituted(bare, {name: reference}), cst.parse_statement(f"{name} = {reference}")]
         else:
             body.append(statement)
     return module.with_changes(body=body).code
@@ -108,8 +124,7 @@ def _beside(fast: cst.Module, module: cst.Module, new_names: dict[str, str], tak
 
 def _guarded(module: cst.Module, *, fast: str) -> str:
     """The statements so that one that fails, such as a build, costs the speed and not the module."""
-    empty = cst.parse_module(f"try:\n    pass\nexcept Exception as _error:\n    {fast} = None\n    _reason = _error\n")
-    guarded = empty.body[0]
+    (guarded,) = cst.parse_module(_GUARD.format(fast=fast)).body
     assert isinstance(guarded, cst.Try)
     return cst.Module([guarded.with_changes(body=cst.IndentedBlock(module.body))]).code
 
@@ -176,4 +191,3 @@ def _free(wish: str, taken: set[str]) -> str:
         name, number = f"{wish}{number}", number + 1
     taken.add(name)
     return name
-

@@ -60,7 +60,7 @@ class _Twin:
             self._watch(served)
             self.added = self._shared(fast, served)
             self.module = fast
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
             warnings.warn(f"{type(served).__name__} stays as slow as it was: {error}", stacklevel=5)
 
     def fits(self):

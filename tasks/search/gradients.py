@@ -2,21 +2,22 @@
 
 from dataclasses import replace
 
+import libcst as cst
+
 from tasks.problems.problem import Problem
-from tasks.search.drop_in import DropIn
+from tasks.search.drop_in import ENTRY, DropIn
 from tasks.search.texts import ProblemTexts
+from tasks.search.user_file import KERNELBENCH_CLASS
 from tasks.variants.candidate import Candidate
+from tasks.variants.names import renamed
 
 _GRADIENTS = """
-
-
-_{name} = {name}
 
 
 class {name}(__import__("torch").nn.Module):
     def __init__(self, *arguments, **options):
         super().__init__()
-        self.inner = _{name}(*arguments, **options)
+        self.inner = {inner}(*arguments, **options)
 
     def forward(self, *inputs, **named):
         import torch
@@ -44,6 +45,12 @@ def gradient_case(texts: ProblemTexts, made: DropIn) -> tuple[Problem, Candidate
     A verdict "correct" means that they are equal, also for other inputs and weights. "bad_problem" means that the
     reference itself has none, or none that rounding leaves alone.
     """
-    problem = replace(texts.judged, source=texts.judged.source + _GRADIENTS.format(name="Model"))
-    source = texts.as_judged(made.judged).source + _GRADIENTS.format(name="ModelNew")
+    problem = replace(texts.judged, source=_wrapped(texts.judged.source, KERNELBENCH_CLASS))
+    source = _wrapped(texts.as_judged(made.judged).source, ENTRY)
     return problem, Candidate(problem_id=problem.problem_id, source=source, origin=ORIGIN)
+
+
+def _wrapped(source: str, name: str) -> str:
+    """The program with a module around the one that has this name."""
+    inner = f"Plain{name}"
+    return renamed(cst.parse_module(source), {name: inner}).code + _GRADIENTS.format(name=name, inner=inner)

@@ -9,10 +9,11 @@ from tasks.search.user_file import UserFile
 
 MOST_TRIED = 40
 DETAIL_CHARS = 160
-_GRADIENTS = {
+GRADIENTS_IN_WORDS = {
     Status.CORRECT: "The judge compared the gradients of every input and weight: equal.",
     Status.UNSTABLE: "The judge compared the gradients of every input and weight: equal.",
     Status.BAD_PROBLEM: "They were not compared: the reference has none that can be compared.",
+    Status.TIMEOUT: "They were not compared: that took too long.",
 }
 
 
@@ -54,7 +55,10 @@ def render(
         parts += ["## What the file promises", *_promises(file, gradients, shapes)]
     parts += ["## Baselines", _baselines(baselines), "## What was tried", _tried(scored)]
     if failed:
-        parts += ["## What could not be used", "\n".join(f"- {name}: {why[:DETAIL_CHARS]}" for name, why in failed.items())]
+        parts += [
+            "## What could not be used",
+            "\n".join(f"- {name}: {why[:DETAIL_CHARS]}" for name, why in failed.items()),
+        ]
     parts += [_conditions(winner or next(iter(scored), None))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -77,15 +81,15 @@ def _result(winner: Scored | None, baseline: tuple[str, Speedup]) -> list[str]:
 
 def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[str]:
     mode = {None: "in either mode", True: "in training mode", False: "in evaluation mode"}[judged_mode(file)]
-    compared = _GRADIENTS.get(gradients.status, "") if gradients else "They were not compared in this run."
+    compared = GRADIENTS_IN_WORDS[gradients.status] if gradients else "They were not compared in this run."
     return [
-        f"- **Where it is fast:** {mode}, with gradients off (`torch.no_grad` or `torch.inference_mode`), without autocast, "
-        f"for inputs of these forms: {shapes}. Everywhere else the original forward runs, at its own speed.\n"
+        f"- **Where it is fast:** {mode}, with gradients off (`torch.no_grad` or `torch.inference_mode`), without "
+        f"autocast, for inputs of these forms: {shapes}. Everywhere else the original forward runs, at its own speed.\n"
         "- **Constructor and state dict** are the original's: the class inherits from it and adds no tensor to it.\n"
         f"- **Gradients** are those of the original forward, which runs whenever gradients are on. {compared} How fast "
         "training is was not judged.\n"
-        "- **Weights may change** at any time, in place or by loading. Modules inside that are replaced, hooked, or moved to "
-        "another dtype or device make the original forward run.\n"
+        "- **Weights may change** at any time, in place or by loading. Modules inside that are replaced, hooked, or "
+        "moved to another dtype or device make the original forward run.\n"
         "- Not judged: `torch.jit.script`, `torch.func` transforms, several threads in one module."
     ]
 
@@ -102,7 +106,8 @@ def _tried(scored: Sequence[Scored]) -> str:
     """The fastest texts, then those that were refused, with the reason."""
     correct = ranked(scored)
     refused = [each for each in scored if not each.verdict.is_correct]
-    counts = f"{len({each.candidate.candidate_id for each in scored})} texts, {len(scored)} judgements, {len(refused)} refused."
+    num_texts = len({each.candidate.candidate_id for each in scored})
+    counts = f"{num_texts} texts, {len(scored)} judgements, {len(refused)} refused."
     rows = ["| text | by | rung | verdict |", "|---|---|---|---|"]
     for each in (correct + refused)[:MOST_TRIED]:
         found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"

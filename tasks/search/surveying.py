@@ -32,8 +32,8 @@ def surveyed(path: Path, file: UserFile) -> dict[str, Any] | str:
 def form_of(value: Any, other: Any) -> Any:
     """The form of an argument, seen in two draws.
 
-    A tensor is ("tensor", dtype, shape, stride), a list or tuple a list of forms, a mapping a mapping of them. Plain data
-    are ("value", value), or ("type", name) where the two draws differ.
+    A tensor is ("tensor", dtype, shape, stride), a list or tuple a list of forms, a mapping a mapping of them. Plain
+    data are ("value", value), or ("type", name) where the two draws differ.
 
     Raises:
         TypeError: if it is anything else, or the draws differ in form.
@@ -69,11 +69,13 @@ def _surveyed(path: Path, file: UserFile) -> dict[str, Any]:
     if not file.is_kernelbench:
         model.eval()
     draws = [as_arguments(getattr(module, file.inputs_function)()) for _ in range(2)]
+    inputs = tuple(form_of(*pair) for pair in zip(draws[0][0], draws[1][0], strict=True))
+    named_inputs = form_of(draws[0][1], draws[1][1])
     with torch.no_grad():
         model(*draws[0][0], **draws[0][1])
     return {
-        "inputs": tuple(form_of(*pair) for pair in zip(draws[0][0], draws[1][0], strict=True)),
-        "named_inputs": form_of(draws[0][1], draws[1][1]),
+        "inputs": inputs,
+        "named_inputs": named_inputs,
         "constructor": _in_order(model_class, positional, named),
     }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from tasks.problems.problem import Problem, Split
 from tasks.search.bundle import bundle
@@ -23,7 +24,20 @@ _NO_ARGUMENTS = """
 def get_init_inputs():
     return []
 """
-_CONSTRUCTOR = "def __init__(self, *arguments, **options):\n    super().__init__(*arguments, **options)\n    self.eval()\n"
+_GENERATORS = """
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return {constructor!r}
+"""
+_CONSTRUCTOR = """
+def __init__(self, *arguments, **options):
+    super().__init__(*arguments, **options)
+    self.eval()
+"""
 _OTHER_MODEL = "OtherModel"
 _OWN_INPUTS = "example_inputs_of_user"
 
@@ -72,7 +86,7 @@ def with_prefix(source: str, prefix: str) -> str:
     lines = source.splitlines(keepends=True)
     module = cst.parse_module(source)
     at = 0
-    metadata = cst.metadata.MetadataWrapper(module, unsafe_skip_copy=True).resolve(cst.metadata.PositionProvider)
+    metadata = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     for statement in module.body:
         match statement:
             case cst.SimpleStatementLine(body=[cst.ImportFrom(module=cst.Name("__future__"))]):
@@ -114,7 +128,7 @@ def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseSt
                 methods[place] = method.with_changes(body=longer)
             break
     else:
-        methods.append(cst.parse_statement(_CONSTRUCTOR))
+        methods.append(cst.parse_statement(_CONSTRUCTOR.lstrip()))
     return node.with_changes(body=node.body.with_changes(body=methods))
 
 
@@ -129,16 +143,26 @@ def _generators(file: UserFile) -> str:
 
 def _shown(program: str, file: UserFile, facts: Survey) -> str:
     """The program with generators whose text tells the shapes, where that is possible."""
-    if facts.named_inputs or not all(form[:1] == ("tensor",) for form in facts.inputs):
-        return program + _generators(file)
-    module = cst.parse_module(program)
+    module = _undecorated(cst.parse_module(program))
+    is_plain = not facts.named_inputs and all(form[:1] == ("tensor",) for form in facts.inputs)
+    if not is_plain or facts.constructor is None:
+        return module.code + _generators(file)
     generators = {*INPUT_FUNCTIONS, *CONSTRUCTOR_FUNCTIONS, _OWN_INPUTS}
     kept = [each for each in module.body if not defined_names(each) & generators]
-    inputs = ", ".join(map(_drawn, facts.inputs))
-    text = module.with_changes(body=kept).code + f"\n\ndef get_inputs():\n    return [{inputs}]\n"
-    if facts.constructor is None:
-        return program + _generators(file)
-    return text + f"\n\ndef get_init_inputs():\n    return {list(facts.constructor)!r}\n"
+    return module.with_changes(body=kept).code + _GENERATORS.format(
+        inputs=", ".join(map(_drawn, facts.inputs)), constructor=list(facts.constructor)
+    )
+
+
+def _undecorated(module: cst.Module) -> cst.Module:
+    """Without the decorators of Model: a candidate is not to enter itself in somebody's registry."""
+    body = [
+        each.with_changes(decorators=[])
+        if isinstance(each, cst.ClassDef) and each.name.value == KERNELBENCH_CLASS
+        else each
+        for each in module.body
+    ]
+    return module.with_changes(body=body)
 
 
 def _drawn(form: tuple[Any, ...]) -> str:
