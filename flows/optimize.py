@@ -14,7 +14,7 @@ from tasks.judge.baselines import BASELINES, baseline_candidate
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
-from tasks.search.compositions import Compositions
+from tasks.search.compositions import Compositions, starting_programs
 from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.found import Scored, best_baseline, over, ranked
 from tasks.search.gradients import gradient_case
@@ -169,9 +169,9 @@ class Optimization:
             verdict = self._judge(self._texts.judged, candidate, LONG)
             best = (best[0], Scored(candidate=candidate, verdict=verdict, rung=LONG))
             self._search.progress.scored.append(best[1])
-        if best[1].interval and best[1].interval.low > outcome.baseline[1].high:
-            if not settings.checks_gradients or self._has_right_gradients(best[0]):
-                outcome.winner = best
+        is_faster = best[1].interval is not None and best[1].interval.low > outcome.baseline[1].high
+        if is_faster and (not settings.checks_gradients or self._has_right_gradients(best[0])):
+            outcome.winner = best
 
     def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)
@@ -206,8 +206,12 @@ class Optimization:
 
 
 def proposers_for(problem: Problem, *, rewrites: bool, providers: Iterable[Provider] = (), seed: int) -> list[Proposer]:
-    """Who proposes: rewrites that learn from what was found, and providers as they are."""
-    built_in: list[Proposer] = [Compositions(problem, seed=seed)] if rewrites else []
+    """Who proposes: rewrites that learn from what was found, and providers as they are.
+
+    Where calls can be put into the forward, rewrites start from that form, and from the text as it is too.
+    """
+    starts = starting_programs(problem) if rewrites else []
+    built_in: list[Proposer] = [Compositions(problem, seed=seed, start=start) for start in starts]
     return built_in + [FromProvider(provider, problem, seed=seed) for provider in providers]
 
 

@@ -10,7 +10,9 @@ from tasks.problems.problem import Problem
 from tasks.search.found import Scored
 from tasks.variants.builtin import COMPILED, FAULTS
 from tasks.variants.candidate import Candidate
+from tasks.variants.layout import laid_out
 from tasks.variants.rewrites import REWRITES
+from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
 HOPE_OF_GROUP = {"kernel": 1.3, "fusion": 1.2, "graph": 1.15, "algebra": 1.1}
@@ -34,6 +36,12 @@ class _Step:
     """The speedup that is expected of it."""
 
 
+def starting_programs(problem: Problem) -> list[cst.Module]:
+    """Equal programs to rewrite: with what forward calls put into it, where that changes anything, and as it is."""
+    plain = as_candidate_program(problem.source)
+    return [laid_out(inlined(plain)), plain] if inlined(plain).code != plain.code else [plain]
+
+
 class Compositions:
     """Best first: a composition is hoped to be as fast as its parent times what its last rewrite brought alone.
 
@@ -41,18 +49,27 @@ class Compositions:
 
     Args:
         seed: decides which of several places a rewrite chooses.
+        start: what is rewritten, equal to the reference; the reference itself where it is None.
         depth: longest composition.
     """
 
     name = ORIGIN
 
-    def __init__(self, problem: Problem, *, seed: int, depth: int = 5, rewrites: Sequence[Rewrite] = REWRITES) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        seed: int,
+        start: cst.Module | None = None,
+        depth: int = 5,
+        rewrites: Sequence[Rewrite] = REWRITES,
+    ) -> None:
         self._problem = problem
         self._seed = seed
         self._depth = depth
         self._rewrites = [each for each in rewrites if each.group != FAULTS and each.name not in SAME_AS_BASELINE]
         self._compiling = {each.name for each in rewrites if each.group == COMPILED}
-        start = as_candidate_program(problem.source)
+        start = start or as_candidate_program(problem.source)
         origin = _Step(candidate_of(problem, start, ()), start, 1.0)
         self._steps = {origin.candidate.candidate_id: origin}
         self._waiting: list[_Step] = []
