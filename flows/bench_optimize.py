@@ -21,7 +21,8 @@ from typing import Any
 
 from flows.engine import progress
 from flows.journal import Journal
-from flows.optimize import Optimization, Settings, proposers_for, verdict_document
+from flows.optimize import Optimization, Settings, proposers_for
+from flows.optimize_document import verdict_document
 from flows.optimize_judging import Judges, Record
 from tasks.errors import ProblemError
 from tasks.judge.batch import changed

@@ -3,8 +3,6 @@
 Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it both come here.
 """
 
-import hashlib
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +14,7 @@ from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
 from tasks.search.compositions import Compositions, starting_programs
 from tasks.search.drop_in import DropIn, drop_in
-from tasks.search.found import Scored, best_baseline, over, ranked
+from tasks.search.found import Scored, best_baseline, ranked
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import FromProvider, Proposer
 from tasks.search.report import GRADIENTS_IN_WORDS
@@ -72,7 +70,8 @@ class Optimization:
     Args:
         file, facts: the user's file and what is known from running it.
         judges: open ones, possibly shared with other optimizations.
-        providers: besides the built-in rewrites, which are proposed where `rewrites` is set.
+        record: what earlier runs of the same found.
+        proposers: take turns.
         on_change: told about the progress of the search.
     """
 
@@ -133,7 +132,11 @@ class Optimization:
                 continue  # a forward that the class inherits
             verdict = self._judge(self._texts.judged, candidate, rung)
             found.append(Scored(candidate=candidate, verdict=verdict, rung=rung))
-        self.outcome.baselines = found
+        # A baseline that was fast once does not go away because another look at it did not settle.
+        before = {each.candidate.candidate_id: each for each in self.outcome.baselines if each.interval}
+        self.outcome.baselines = [
+            each if each.interval else before.get(each.candidate.candidate_id, each) for each in found
+        ]
 
     def _judge_drop_ins(self) -> None:
         """Judge what would be written for the fastest candidates: the whole file, guards included."""
@@ -218,31 +221,3 @@ def proposers_for(problem: Problem, *, rewrites: bool, providers: Iterable[Provi
 def _interval(scored: Scored) -> Speedup:
     assert scored.interval is not None
     return scored.interval
-
-
-def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
-    """The verdict as JSON: what is claimed, and every number behind it."""
-    name, baseline = outcome.baseline
-    winner = outcome.winner
-    speedup = _interval(winner[1]) if winner else None
-    against = over(speedup, baseline) if speedup else None
-    return {
-        "file": file.path.name,
-        "class": file.class_name,
-        "faster": winner is not None,
-        "speedup_over_eager": _numbers(speedup),
-        "best_baseline": name,
-        "speedup_over_best_baseline": _numbers(against),
-        "drop_in_sha256": hashlib.sha256(winner[0].source.encode()).hexdigest() if winner else None,
-        "recipe": list(winner[0].judged.recipe) if winner else None,
-        "gradients": outcome.gradients.status.value if outcome.gradients else None,
-        "interrupted": outcome.interrupted,
-        "seconds": outcome.seconds,
-        "judged_at": time.time(),
-        "verdict": winner[1].verdict.to_json() if winner else None,
-        "baselines": [each.verdict.to_json() for each in outcome.baselines],
-    }
-
-
-def _numbers(speedup: Speedup | None) -> dict[str, float] | None:
-    return {"median": speedup.median, "low": speedup.low, "high": speedup.high} if speedup else None

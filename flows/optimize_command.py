@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from flows.judge_command import count, device
 from tasks.errors import ProblemError
 from tasks.judge.baselines import BASELINES
-from tasks.problems.problem import PRECISIONS
 
 if TYPE_CHECKING:
+    from rich.live import Live
     from rich.table import Table
 
     from flows.optimize import Outcome, Settings
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tasks.variants.provider import Provider
 
 NOTHING_FASTER = 4
+EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
 REPORT, VERDICT = "report.md", "verdict.json"
 BUILTIN = "builtin"
 MINUTES = 5.0
@@ -44,7 +45,7 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
     parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"of searching (default: {MINUTES:g})")
     parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
     parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")
-    parser.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="how exactly (default: fp32)")
+    parser.add_argument("--precision", choices=EXACT, default=EXACT[0], help="how exactly (default: fp32)")
     parser.add_argument(
         "--provider",
         nargs="+",
@@ -90,7 +91,6 @@ def _optimized(
     from flows.optimize_judging import Judges, Record
 
     providers = _providers(arguments.provider)
-    began_at = time.monotonic()
     with (
         Judges(settings.judge, window_s=settings.window_s) as judges,
         Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live,
@@ -108,7 +108,7 @@ def _optimized(
             proposers=proposers_for(
                 texts.shown, rewrites=BUILTIN in arguments.provider, providers=providers, seed=settings.seed
             ),
-            on_change=lambda progress: live.update(_table(progress, began_at, settings), refresh=True),
+            on_change=_shown(live, settings),
         )
         try:
             with _first_interrupt(optimization.stop):
@@ -149,9 +149,9 @@ def _providers(names: Sequence[str]) -> "list[Provider]":
 
 def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> int:
     """The drop-in, if there is one, the report and the verdict; the exit code."""
-    from flows.optimize import verdict_document
+    from flows.optimize_document import verdict_document
     from tasks.search.drop_in import MARK
-    from tasks.search.report import render
+    from tasks.search.report import forms_in_words, render
 
     written, winner = out / file.path.name, outcome.winner
     report = render(
@@ -162,7 +162,7 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         scored=outcome.progress.scored,
         failed=outcome.progress.failed,
         gradients=outcome.gradients,
-        shapes=_shapes(facts),
+        shapes=forms_in_words(facts),
         seconds=outcome.seconds,
         interrupted=outcome.interrupted,
     )
@@ -175,6 +175,25 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
     sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
     sys.stdout.write(f"{written if winner else out / REPORT}\n")
     return 0 if winner else NOTHING_FASTER
+
+
+def _shown(live: "Live", settings: "Settings") -> "Callable[[Progress], None]":
+    """What shows the progress: a live table, or a line for every new best where nobody watches a terminal."""
+    from tasks.search.found import ranked
+
+    began_at, best = time.monotonic(), [1.0]
+
+    def show(progress: "Progress") -> None:
+        if live.console.is_terminal:
+            live.update(_table(progress, began_at, settings), refresh=True)
+            return
+        for each in ranked(progress.scored)[:1]:
+            if (each.speedup or 0.0) > best[0]:
+                best[0] = each.speedup or 0.0
+                by = ", ".join(each.candidate.recipe) or each.candidate.origin
+                sys.stderr.write(f"{time.monotonic() - began_at:.0f} s: {best[0]:.2f}x by {by} ({each.rung})\n")
+
+    return show
 
 
 def _table(progress: "Progress", began_at: float, settings: "Settings") -> "Table":
@@ -193,23 +212,6 @@ def _table(progress: "Progress", began_at: float, settings: "Settings") -> "Tabl
     for candidate in progress.running:
         table.add_row("...", ", ".join(candidate.recipe) or candidate.origin, "", style="dim")
     return table
-
-
-def _shapes(facts: "Survey") -> str:
-    def words(form: Any) -> str:
-        match form:
-            case ("tensor", dtype, shape, _):
-                return f"{dtype} {list(shape)}"
-            case ("value", value):
-                return repr(value)
-            case ("type", name):
-                return f"any {name}"
-            case list():
-                return f"[{', '.join(map(words, form))}]"
-        return str({name: words(each) for name, each in form.items()})
-
-    named = [f"{name}: {words(form)}" for name, form in facts.named_inputs.items()]
-    return "; ".join([*map(words, facts.inputs), *named]) or "none"
 
 
 @contextlib.contextmanager

@@ -6,17 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.optimize import (
-    FINAL,
-    GRADIENTS,
-    LONG,
-    Optimization,
-    Outcome,
-    Record,
-    Settings,
-    proposers_for,
-    verdict_document,
-)
+from flows.optimize import Optimization, Outcome, Settings, proposers_for
+from flows.optimize_document import verdict_document
 from tasks.errors import ProblemError, WorkerError
 from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
@@ -168,6 +159,13 @@ def test_what_is_not_faster_for_sure_never_wins(file: UserFile, speeds: Speeds) 
     assert document["faster"] is False
     assert document["speedup_over_eager"] is None
     assert document["drop_in_sha256"] is None
+
+
+def test_a_baseline_that_does_not_settle_again_still_counts(file: UserFile) -> None:
+    speeds = by_recipe(call_softmax=3.0, compile=3.1, compile_drop_in=Status.UNSTABLE)
+    outcome = optimized(file, GivenJudges(speeds))
+    assert outcome.baseline[0] == "compile"
+    assert outcome.winner is None
 
 
 def test_the_long_tier_has_the_last_word(file: UserFile) -> None:

@@ -72,9 +72,9 @@ class _Twin:
                 return False
             if is_inner and (module._forward_hooks or module._forward_pre_hooks):
                 return False
-        for tensors, name, dtype, shape in self._tensors:
+        for tensors, name, dtype, shape, device in self._tensors:
             tensor = tensors.get(name)
-            if tensor is None or tensor.dtype != dtype or tensor.shape != shape or tensor.device.type != DEVICE:
+            if tensor is None or tensor.dtype is not dtype or tensor.shape != shape or tensor.device != device:
                 return False
         return True
 
@@ -84,7 +84,7 @@ class _Twin:
         for tensors in (module._parameters, module._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
-                    self._tensors.append((tensors, name, tensor.dtype, tensor.shape))
+                    self._tensors.append((tensors, name, tensor.dtype, tensor.shape, tensor.device))
         for child in children:
             if child is not None:
                 self._watch(child, is_inner=True)

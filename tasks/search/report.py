@@ -1,10 +1,12 @@
 """The report on one optimization, as markdown: what was tried, what won and why, and what is claimed of it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.search.drop_in import judged_mode
 from tasks.search.found import Scored, over, ranked
+from tasks.search.survey import Survey
 from tasks.search.user_file import UserFile
 
 MOST_TRIED = 40
@@ -77,6 +79,25 @@ def _result(winner: Scored | None, baseline: tuple[str, Speedup]) -> list[str]:
         f"included: {checks} checks passed, largest error {winner.verdict.max_error or 0:.2f} of what is allowed."
     )
     return lines
+
+
+def forms_in_words(facts: Survey) -> str:
+    """What a call is given, such as "float32 [8, 64]; 'sum'"."""
+
+    def words(form: Any) -> str:
+        match form:
+            case ("tensor", dtype, shape, _):
+                return f"{dtype} {list(shape)}"
+            case ("value", value):
+                return repr(value)
+            case ("type", name):
+                return f"any {name}"
+            case list():
+                return f"[{', '.join(map(words, form))}]"
+        return str({name: words(each) for name, each in form.items()})
+
+    named = [f"{name}: {words(form)}" for name, form in facts.named_inputs.items()]
+    return "; ".join([*map(words, facts.inputs), *named]) or "none"
 
 
 def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[str]:

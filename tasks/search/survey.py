@@ -31,7 +31,7 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
         ProblemError: if something of that fails, or takes longer than the limit.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "tasks.search.surveying"])
+    context.set_forkserver_preload(["torch"])
     ours, theirs = context.Pipe()
     process = context.Process(target=_run, args=(theirs, file), daemon=True)
     process.start()
