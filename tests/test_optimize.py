@@ -8,6 +8,7 @@ import pytest
 
 from flows.optimize import Optimization, Outcome, Settings, proposers_for
 from flows.optimize_document import verdict_document
+from flows.optimize_judging import FINAL, GRADIENTS, LONG, Record
 from tasks.errors import ProblemError, WorkerError
 from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
