@@ -10,6 +10,7 @@ from pathlib import Path
 from flows.hacks import add_hacks_command
 from flows.judge_command import add_judge_command
 from flows.kernelbench import add_kernelbench_command, list_problems
+from flows.optimize_command import add_optimize_command
 from flows.project import project_folder
 from flows.sql_command import add_sql_command
 from flows.stages import STAGES
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_judge_command(commands)
     add_kernelbench_command(commands)
+    add_optimize_command(commands)
     add_hacks_command(commands)
 
     add_sql_command(commands)

@@ -42,7 +42,7 @@ def add_judge_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     )
     parser.add_argument("reference", nargs="?", type=Path, help="file with Model, get_inputs and get_init_inputs")
     parser.add_argument("candidate", nargs="?", type=Path, help="file with ModelNew")
-    parser.add_argument("--device", type=_device, help="cpu or cuda:N (default: what params.yaml says, else cpu)")
+    parser.add_argument("--device", type=device, help="cpu or cuda:N (default: what params.yaml says, else cpu)")
     parser.add_argument("--tier", choices=TIERS, help="seconds for a reward, or the paper's half hour for a claim")
     parser.add_argument(
         "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of cases that name none (default: fp32)"
@@ -55,7 +55,7 @@ def add_judge_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
         "--out", type=Path, metavar="VERDICTS.jsonl", help="one verdict a line, in the order of the cases; continued"
     )
     parser.add_argument("--timeout-s", type=_seconds, help="of one candidate (default: 90, on a GPU 240: builds count)")
-    parser.add_argument("--workers", type=_count, help="cases judged at once (default: what params.yaml says, else 1)")
+    parser.add_argument("--workers", type=count, help="cases judged at once (default: what params.yaml says, else 1)")
     parser.set_defaults(run=partial(_run, parser))
 
 
@@ -198,7 +198,7 @@ def _sigterm_as_exit() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _device(text: str) -> str:
+def device(text: str) -> str:
     if not re.fullmatch(r"cpu|cuda:\d+", text):
         raise argparse.ArgumentTypeError(f"{text!r} is neither cpu nor cuda:N, such as cuda:0")
     return text
@@ -214,7 +214,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return int(text)

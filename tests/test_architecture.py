@@ -10,18 +10,7 @@ from flows.stages import STAGES
 from tasks.params import Params, load_params
 
 # A package may import itself and everything to its left.
-LAYERS = [
-    "errors",
-    "params_checks",
-    "params",
-    "tracking",
-    "problems",
-    "variants",
-    "judge",
-    "history",
-    "training",
-    "report",
-]
+LAYERS = ["errors", "params", "tracking", "problems", "variants", "judge", "history", "search", "training", "report"]
 
 # Cannot change a result, only where it is computed or how it is reported and resumed.
 HARMLESS = {

@@ -46,8 +46,8 @@ def layer_made(node: ast.expr) -> str | None:
 
 
 def layer_called(node: ast.expr) -> str | None:
-    """The attribute, such as "self.linear", that is called as a layer."""
+    """The attribute, such as "self.linear" or "self.block.linear", that may be called as a layer."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         text = ast.unparse(node.func)
-        return text if text.startswith("self.") and text.count(".") == 1 else None
+        return text if text.startswith("self.") else None
     return None

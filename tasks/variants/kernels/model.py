@@ -1,7 +1,7 @@
 """ModelNew as the kernels see it: what its attributes and its inputs are, and the statements of its forward."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tasks.variants.kernels.shapes import Shapes
@@ -42,8 +42,12 @@ def read_model(code: str) -> Model | None:
         initial = _returned(functions["get_init_inputs"], constants) if "get_init_inputs" in functions else ()
         names = [argument.arg for argument in methods["__init__"].args.args[1:]]
         scope = Shapes({**constants.values, **dict(zip(names, initial, strict=False))})
-        values |= dict(_attributes(methods["__init__"], scope))
+        values |= dict(_attributes(methods["__init__"], scope, constants, classes))
     return Model(forward, Shapes(values), arguments)
+
+
+def _is_constructor(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == "__init__"
 
 
 def _has_effects(forward: ast.FunctionDef) -> bool:
@@ -74,10 +78,27 @@ def _returned(function: ast.FunctionDef, scope: Shapes) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _attributes(init: ast.FunctionDef, scope: Shapes) -> Iterator[tuple[str, object]]:
-    """Attributes of self with their values; a constructor argument kept as it is counts as a number."""
+def _attributes(
+    init: ast.FunctionDef, scope: Shapes, constants: Shapes, classes: Mapping[str, ast.ClassDef]
+) -> Iterator[tuple[str, object]]:
+    """Attributes of self with their values; a constructor argument kept as it is counts as a number.
+
+    Those of modules inside come as well, where the file has their class.
+    """
     for statement in init.body:
         match statement:
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)],
+                value=ast.Call(func=ast.Name(id=made), args=args, keywords=keywords),
+            ) if made in classes:
+                inner = next((each for each in classes[made].body if _is_constructor(each)), None)
+                if isinstance(inner, ast.FunctionDef):
+                    parameters = [argument.arg for argument in inner.args.args[1:]]
+                    given = dict(zip(parameters, map(scope.of, args), strict=False))
+                    given |= {word.arg: scope.of(word.value) for word in keywords if word.arg}
+                    inner_scope = Shapes({**constants.values, **given})
+                    for attribute, value in _attributes(inner, inner_scope, constants, classes):
+                        yield f"self.{name}.{attribute.removeprefix('self.')}", value
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
                 yield f"self.{name}", scope.of(value)
             case ast.Expr(

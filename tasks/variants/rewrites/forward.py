@@ -25,9 +25,9 @@ def find_class(program: cst.Module, name: str = "ModelNew") -> cst.ClassDef | No
     return None
 
 
-def find_method(program: cst.Module, name: str) -> cst.FunctionDef | None:
-    """A method of ModelNew, or None where it has none by that name with an ordinary body."""
-    model = find_class(program)
+def find_method(program: cst.Module, name: str, *, of: str = "ModelNew") -> cst.FunctionDef | None:
+    """A method of a class, or None where it has none by that name with an ordinary body."""
+    model = find_class(program, of)
     for statement in model.body.body if model else ():
         if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
             return statement if isinstance(statement.body, cst.IndentedBlock) else None

@@ -184,7 +184,7 @@ class Reader:
         """Head of a call, and the object of a method call as its first argument."""
         dotted = dotted_name(function)
         if dotted and (dotted.split(".")[0] in (*_NAMESPACES, "self") or "." not in dotted):
-            is_method_of_attribute = dotted.startswith("self.") and dotted.count(".") > 1
+            is_method_of_attribute = dotted.startswith("self.") and dotted.count(".") > 1 and dotted not in self.modules
             if not is_method_of_attribute:
                 return function_head(dotted), []
         if isinstance(function, cst.Attribute):

@@ -14,24 +14,15 @@ _MISSING_ARGUMENT = (IndexError, ValueError, KeyError)
 
 
 def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value]]:
-    """Constructors and values of what __init__ sets, and the values of module constants."""
+    """Constructors and values of what __init__ sets, also in modules inside, and the values of module constants."""
     known = _constants(program)
-    modules: dict[str, Term] = {}
     init = find_method(program, "__init__")
     if init is None:
-        return modules, known
-    generator = _generated(program, "get_init_inputs")
-    local = dict(known)
-    for name, argument in zip(parameters_of(init), generator, strict=False):
-        _learn(local, name, argument, local)
-    for statement in statements_of(init):
-        attribute, value = _attribute_set(statement)
-        if attribute is None or value is None:
-            continue
-        modules[attribute] = Reader().read(value)
-        _learn(local, attribute, modules[attribute], local)
-    attributes = {name: value for name, value in local.items() if name.startswith("self.")}
-    attributes |= _parameters_of_modules(modules, local)
+        return {}, known
+    given = dict(known)
+    for name, argument in zip(parameters_of(init), _generated(program, "get_init_inputs"), strict=False):
+        _learn(given, name, argument, given)
+    modules, attributes = _set_by(init, given, known, program)
     return modules, known | attributes
 
 
@@ -49,6 +40,47 @@ def value_in_scope(term: Term, scope: Mapping[str, Value], of: Infer) -> Value |
         return infer(term, of)
     except _MISSING_ARGUMENT:
         return None
+
+
+def _set_by(
+    init: cst.FunctionDef, given: Mapping[str, Value], known: Mapping[str, Value], program: cst.Module
+) -> tuple[dict[str, Term], dict[str, Value]]:
+    """Constructors and values of the attributes that one constructor sets.
+
+    Args:
+        given: values of its arguments and of module constants.
+        known: values of module constants.
+    """
+    local, modules = dict(given), dict[str, Term]()
+    for statement in statements_of(init):
+        attribute, value = _attribute_set(statement)
+        if attribute is None or value is None:
+            continue
+        modules[attribute] = Reader().read(value)
+        _learn(local, attribute, modules[attribute], local)
+    attributes = {name: value for name, value in local.items() if name.startswith("self.")}
+    attributes |= _parameters_of_modules(modules, local)
+    for attribute, made in list(modules.items()):
+        inner = find_method(program, "__init__", of=made.head)
+        if inner is not None:
+            arguments = {**known, **_arguments(made, parameters_of(inner), local)}
+            inner_modules, inner_attributes = _set_by(inner, arguments, known, program)
+            modules |= {_within(attribute, name): term for name, term in inner_modules.items()}
+            attributes |= {_within(attribute, name): value for name, value in inner_attributes.items()}
+    return modules, attributes
+
+
+def _arguments(made: Term, parameters: list[str], scope: dict[str, Value]) -> dict[str, Value]:
+    """Values of the arguments of a constructor, by name."""
+    named = {arg.head[1:]: arg.args[0] for arg in made.args if arg.head.startswith("=")}
+    positional = [arg for arg in made.args if not arg.head.startswith("=")]
+    given = {**dict(zip(parameters, positional, strict=False)), **named}
+    values = {name: _static_value(arg, scope) for name, arg in given.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _within(attribute: str, name: str) -> str:
+    return f"{attribute}.{name.removeprefix('self.')}"
 
 
 def _attribute_set(statement: cst.CSTNode) -> tuple[str | None, cst.BaseExpression | None]:

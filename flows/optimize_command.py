@@ -1,0 +1,241 @@
+"""The command `cuda-l1 optimize`: a user's own module in, a faster proven one out. Imports at the top stay light."""
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.judge_command import count, device
+from tasks.errors import ProblemError
+from tasks.judge.baselines import BASELINES
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+    from flows.optimize import Outcome, Settings
+    from tasks.search.search import Progress
+    from tasks.search.survey import Survey
+    from tasks.search.user_file import UserFile
+    from tasks.variants.provider import Provider
+
+NOTHING_FASTER = 4
+EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
+REPORT, VERDICT = "report.md", "verdict.json"
+BUILTIN = "builtin"
+MINUTES = 5.0
+WINDOW_SHARE = 0.1
+MAX_WORKERS = 4
+SHOWN = 8
+EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, 3 this machine cannot
+judge, 4 nothing was found that is faster than the best baseline, and no module is written, 130 interrupted twice.
+Ctrl-C once ends the search and keeps the best so far; the same command continues a run that was killed."""
+
+
+def add_optimize_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the command with the parser of the command line."""
+    parser = commands.add_parser("optimize", help="make a module of your own faster", epilog=EPILOG)
+    parser.add_argument("module", metavar="PATH[:Class]", help="file with the module and a function example_inputs")
+    parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"of searching (default: {MINUTES:g})")
+    parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
+    parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")
+    parser.add_argument("--precision", choices=EXACT, default=EXACT[0], help="how exactly (default: fp32)")
+    parser.add_argument(
+        "--provider",
+        nargs="+",
+        default=[BUILTIN],
+        metavar="NAME",
+        help=f"who writes candidates: {BUILTIN}, or a folder of files that define ModelNew (default: {BUILTIN})",
+    )
+    parser.add_argument(
+        "--baselines", nargs="+", choices=BASELINES, default=BASELINES, help="what must be beaten (default: all)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="for all that is written (default: STEM-optimized)")
+    parser.add_argument("--window-s", type=float, help="of the last timing; 0 for none (default: a tenth of --minutes)")
+    parser.add_argument("--workers", type=count, help="candidates judged at once (default: the cores, at most 4)")
+    parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
+    parser.set_defaults(run=partial(_run, parser))
+
+
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    from tasks.search.survey import survey
+    from tasks.search.texts import problem_texts
+    from tasks.search.user_file import read_user_file
+
+    path, _, class_name = arguments.module.partition(":")
+    file = read_user_file(Path(path), class_name or None)
+    out = arguments.out or Path(f"{file.path.stem}-optimized")
+    if out.resolve() == file.path.parent:
+        parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
+    settings = _settings(arguments)
+    facts = survey(file)
+    texts = problem_texts(file, facts, precision=arguments.precision)
+    out.mkdir(parents=True, exist_ok=True)
+    outcome = _optimized(file, facts, texts, out, arguments, settings)
+    return _write(file, facts, outcome, out)
+
+
+def _optimized(
+    file: "UserFile", facts: "Survey", texts: Any, out: Path, arguments: argparse.Namespace, settings: "Settings"
+) -> "Outcome":
+    from rich.console import Console
+    from rich.live import Live
+
+    from flows.optimize import SCREEN, Optimization, proposers_for
+    from flows.optimize_judging import Judges, Record
+
+    providers = _providers(arguments.provider)
+    with (
+        Judges(settings.judge, window_s=settings.window_s) as judges,
+        Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live,
+    ):
+        judge = judges.at(SCREEN)
+        asked = [texts.judged.problem_hash, judge.device, judge.protocol, json.dumps(dict(judge.environment))]
+        record = Record(out, [*asked, str(settings.judge), str(settings.window_s), str(settings.seed)])
+        optimization = Optimization(
+            file,
+            facts,
+            texts,
+            settings=settings,
+            judges=judges,
+            record=record,
+            proposers=proposers_for(
+                texts.shown, rewrites=BUILTIN in arguments.provider, providers=providers, seed=settings.seed
+            ),
+            on_change=_shown(live, settings),
+        )
+        try:
+            with _first_interrupt(optimization.stop):
+                return optimization.run()
+        finally:
+            record.close()
+
+
+def _settings(arguments: argparse.Namespace) -> "Settings":
+    import os
+
+    from flows.optimize import Settings
+    from tasks.judge.batch import changed
+    from tasks.params import JudgeParams
+
+    seconds = 60 * arguments.minutes
+    window_s = WINDOW_SHARE * seconds if arguments.window_s is None else arguments.window_s
+    workers = arguments.workers or min(len(os.sched_getaffinity(0)), MAX_WORKERS)
+    return Settings(
+        seconds=seconds,
+        window_s=max(window_s, 0.0),
+        judge=changed(JudgeParams(), device=arguments.device, workers=workers),
+        candidates=arguments.candidates,
+        baselines=tuple(arguments.baselines),
+        seed=arguments.seed,
+    )
+
+
+def _providers(names: Sequence[str]) -> "list[Provider]":
+    from tasks.search.folder_provider import FolderProvider
+
+    folders = [Path(name) for name in names if name != BUILTIN]
+    for folder in folders:
+        if not folder.is_dir():
+            raise ProblemError(f"--provider {folder} is neither {BUILTIN} nor a folder of files that define ModelNew")
+    return [FolderProvider(folder) for folder in folders]
+
+
+def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> int:
+    """The drop-in, if there is one, the report and the verdict; the exit code."""
+    from flows.optimize_document import verdict_document
+    from tasks.search.drop_in import MARK
+    from tasks.search.report import forms_in_words, render
+
+    written, winner = out / file.path.name, outcome.winner
+    report = render(
+        file,
+        winner=winner[1] if winner else None,
+        baseline=outcome.baseline,
+        baselines=outcome.baselines,
+        scored=outcome.progress.scored,
+        failed=outcome.progress.failed,
+        gradients=outcome.gradients,
+        shapes=forms_in_words(facts),
+        seconds=outcome.seconds,
+        interrupted=outcome.interrupted,
+    )
+    if winner is not None:
+        written.write_text(winner[0].source)
+    elif written.exists() and MARK in written.read_text():
+        written.unlink()  # of an earlier run: nothing stands here that this run does not vouch for
+    (out / REPORT).write_text(report)
+    (out / VERDICT).write_text(json.dumps(verdict_document(file, outcome), indent=1, sort_keys=True) + "\n")
+    sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
+    sys.stdout.write(f"{written if winner else out / REPORT}\n")
+    return 0 if winner else NOTHING_FASTER
+
+
+def _shown(live: "Live", settings: "Settings") -> "Callable[[Progress], None]":
+    """What shows the progress: a live table, or a line for every new best where nobody watches a terminal."""
+    from tasks.search.found import ranked
+
+    began_at, best = time.monotonic(), [1.0]
+
+    def show(progress: "Progress") -> None:
+        if live.console.is_terminal:
+            live.update(_table(progress, began_at, settings), refresh=True)
+            return
+        for each in ranked(progress.scored)[:1]:
+            if (each.speedup or 0.0) > best[0]:
+                best[0] = each.speedup or 0.0
+                by = ", ".join(each.candidate.recipe) or each.candidate.origin
+                sys.stderr.write(f"{time.monotonic() - began_at:.0f} s: {best[0]:.2f}x by {by} ({each.rung})\n")
+
+    return show
+
+
+def _table(progress: "Progress", began_at: float, settings: "Settings") -> "Table":
+    from rich.table import Table
+
+    from tasks.search.found import ranked
+    from tasks.search.report import in_words
+
+    refused = sum(not each.verdict.is_correct for each in progress.scored)
+    elapsed_s = time.monotonic() - began_at
+    title = f"{len(progress.scored)} judged, {refused} refused, {elapsed_s:.0f} of {settings.seconds:.0f} s"
+    table = Table("speedup over eager", "by", "rung", title=title, caption="Ctrl-C keeps the best so far")
+    for each in ranked(progress.scored)[:SHOWN]:
+        assert each.interval is not None
+        table.add_row(in_words(each.interval), ", ".join(each.candidate.recipe) or each.candidate.origin, each.rung)
+    for candidate in progress.running:
+        table.add_row("...", ", ".join(candidate.recipe) or candidate.origin, "", style="dim")
+    return table
+
+
+@contextlib.contextmanager
+def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C only stops the search; the second is the usual one."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        sys.stderr.write("\nno more candidates; the best so far are looked at again (Ctrl-C once more ends at once)\n")
+        stop()
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
+    return minutes

@@ -1,0 +1,38 @@
+"""The seam to whatever proposes candidates to a search: it sees what was found so far, exemplars with their speed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from tasks.problems.problem import Problem
+from tasks.search.found import Scored
+from tasks.variants.candidate import Candidate
+from tasks.variants.provider import Provider
+
+
+class Proposer(Protocol):
+    """Proposes candidates for one problem, one at a time."""
+
+    name: str
+
+    def propose(self, found: Sequence[Scored]) -> Candidate | None:
+        """The next candidate, or None if there is none as long as no more is found.
+
+        Args:
+            found: everything judged so far, whoever proposed it. A proposer with a language model or a policy draws the
+                exemplars of its next prompt from here.
+
+        Raises:
+            ProviderError: if whoever writes them cannot answer; the search goes on without this proposer.
+        """
+        ...
+
+
+class FromProvider:
+    """Proposes what a provider writes, in its order, whatever is found."""
+
+    def __init__(self, provider: Provider, problem: Problem, *, seed: int) -> None:
+        self.name = provider.name
+        self._candidates: Iterator[Candidate] = provider.candidates(problem, seed=seed)
+
+    def propose(self, found: Sequence[Scored]) -> Candidate | None:
+        return next(self._candidates, None)

@@ -1,0 +1,154 @@
+"""The report on one optimization, as markdown: what was tried, what won and why, and what is claimed of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tasks.judge.verdict import Speedup, Status, Verdict
+from tasks.search.drop_in import judged_mode
+from tasks.search.found import Scored, over, ranked
+from tasks.search.survey import Survey
+from tasks.search.user_file import UserFile
+
+MOST_TRIED = 40
+DETAIL_CHARS = 160
+GRADIENTS_IN_WORDS = {
+    Status.CORRECT: "The judge compared the gradients of every input and weight: equal.",
+    Status.UNSTABLE: "The judge compared the gradients of every input and weight: equal.",
+    Status.BAD_PROBLEM: "They were not compared: the reference has none that can be compared.",
+    Status.TIMEOUT: "They were not compared: that took too long.",
+}
+
+
+def in_words(speedup: Speedup) -> str:
+    """A speedup with its interval.
+
+    >>> in_words(Speedup(median=1.5, low=1.25, high=1.75))
+    '1.50x (1.25 to 1.75)'
+    """
+    return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
+
+
+def render(
+    file: UserFile,
+    *,
+    winner: Scored | None,
+    baseline: tuple[str, Speedup],
+    baselines: Sequence[Scored],
+    scored: Sequence[Scored],
+    failed: dict[str, str],
+    gradients: Verdict | None,
+    shapes: str,
+    seconds: float,
+    interrupted: bool,
+) -> str:
+    """The whole report.
+
+    Args:
+        winner: the judgement of the drop-in that was written, if any.
+        baseline: the best one, with its speedup over eager.
+        scored: every judgement of the search.
+        failed: who could not propose, or what could not be written, with the reason.
+        gradients: the verdict on those of the drop-in.
+        shapes: of the inputs that it was judged on, in words.
+    """
+    parts = [f"# {file.class_name} of {file.path.name}", *_result(winner, baseline)]
+    parts += [f"The search took {seconds:.0f} s{' and was interrupted' if interrupted else ''}."]
+    if winner is not None:
+        parts += ["## What the file promises", *_promises(file, gradients, shapes)]
+    parts += ["## Baselines", _baselines(baselines), "## What was tried", _tried(scored)]
+    if failed:
+        parts += [
+            "## What could not be used",
+            "\n".join(f"- {name}: {why[:DETAIL_CHARS]}" for name, why in failed.items()),
+        ]
+    parts += [_conditions(winner or next(iter(scored), None))]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _result(winner: Scored | None, baseline: tuple[str, Speedup]) -> list[str]:
+    name, best = baseline
+    if winner is None or winner.interval is None:
+        return [f"**Nothing was found that is faster for sure than the best baseline, {name}. Nothing is written.**"]
+    lines = [f"**{in_words(winner.interval)} over eager.**"]
+    if name != "eager":
+        lines.append(f"**{in_words(over(winner.interval, best))} over {name}, the best baseline.**")
+    steps = " then ".join(f"`{step}`" for step in winner.candidate.recipe) or "a program written by a provider"
+    checks = len(winner.verdict.checks)
+    lines.append(
+        f"It won by {steps}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
+        f"included: {checks} checks passed, largest error {winner.verdict.max_error or 0:.2f} of what is allowed."
+    )
+    return lines
+
+
+def forms_in_words(facts: Survey) -> str:
+    """What a call is given, such as "float32 [8, 64]; 'sum'"."""
+
+    def words(form: Any) -> str:
+        match form:
+            case ("tensor", dtype, shape, _):
+                return f"{dtype} {list(shape)}"
+            case ("value", value):
+                return repr(value)
+            case ("type", name):
+                return f"any {name}"
+            case list():
+                return f"[{', '.join(map(words, form))}]"
+        return str({name: words(each) for name, each in form.items()})
+
+    named = [f"{name}: {words(form)}" for name, form in facts.named_inputs.items()]
+    return "; ".join([*map(words, facts.inputs), *named]) or "none"
+
+
+def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[str]:
+    mode = {None: "in either mode", True: "in training mode", False: "in evaluation mode"}[judged_mode(file)]
+    compared = GRADIENTS_IN_WORDS[gradients.status] if gradients else "They were not compared in this run."
+    return [
+        f"- **Where it is fast:** {mode}, with gradients off (`torch.no_grad` or `torch.inference_mode`), without "
+        f"autocast, for inputs of these forms: {shapes}. Everywhere else the original forward runs, at its own speed.\n"
+        "- **Constructor and state dict** are the original's: the class inherits from it and adds no tensor to it.\n"
+        f"- **Gradients** are those of the original forward, which runs whenever gradients are on. {compared} How fast "
+        "training is was not judged.\n"
+        "- **Weights may change** at any time, in place or by loading. Modules inside that are replaced, hooked, or "
+        "moved to another dtype or device make the original forward run.\n"
+        "- Not judged: `torch.jit.script`, `torch.func` transforms, several threads in one module."
+    ]
+
+
+def _baselines(baselines: Sequence[Scored]) -> str:
+    rows = ["| baseline | over eager |", "|---|---|", "| eager | 1.00x |"]
+    for each in baselines:
+        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"
+        rows.append(f"| {each.candidate.origin.partition(':')[2]} | {found} |")
+    return "\n".join(rows)
+
+
+def _tried(scored: Sequence[Scored]) -> str:
+    """The fastest texts, then those that were refused, with the reason."""
+    correct = ranked(scored)
+    refused = [each for each in scored if not each.verdict.is_correct]
+    num_texts = len({each.candidate.candidate_id for each in scored})
+    counts = f"{num_texts} texts, {len(scored)} judgements, {len(refused)} refused."
+    rows = ["| text | by | rung | verdict |", "|---|---|---|---|"]
+    for each in (correct + refused)[:MOST_TRIED]:
+        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"
+        by = ", ".join(each.candidate.recipe) or each.candidate.origin
+        rows.append(f"| {each.candidate.candidate_id[:8]} | {by} | {each.rung} | {found} |")
+    return counts + "\n\n" + "\n".join(rows)
+
+
+def _conditions(scored: Scored | None) -> str:
+    if scored is None:
+        return ""
+    verdict = scored.verdict
+    versions = ", ".join(f"{name} {value}" for name, value in sorted(verdict.environment.items()))
+    return (
+        f"Speedups are medians of paired rounds with 90 % intervals, on {verdict.device}, one thread, protocol "
+        f"{verdict.protocol}. {versions}."
+    )
+
+
+def _line(detail: str) -> str:
+    """The last line that says something, without what would break a table."""
+    lines = [line for line in detail.partition("last output:")[0].splitlines() if line.strip()]
+    return lines[-1].strip().replace("|", "\\|")[:DETAIL_CHARS] if lines else ""

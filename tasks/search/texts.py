@@ -1,0 +1,176 @@
+"""A user's file as a problem: the text that is judged, and the text that providers are shown."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from tasks.problems.problem import Problem, Split
+from tasks.search.bundle import bundle
+from tasks.search.survey import Survey
+from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, INPUT_FUNCTIONS, KERNELBENCH_CLASS, UserFile
+from tasks.variants.candidate import Candidate
+from tasks.variants.names import defined_names, renamed
+
+_AS_ARGUMENTS = """
+
+def get_inputs():
+    returned = {inputs}()
+    return returned if isinstance(returned, (list, tuple, dict)) else [returned]
+"""
+_NO_ARGUMENTS = """
+
+def get_init_inputs():
+    return []
+"""
+_GENERATORS = """
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return {constructor!r}
+"""
+_CONSTRUCTOR = """
+def __init__(self, *arguments, **options):
+    super().__init__(*arguments, **options)
+    self.eval()
+"""
+_OTHER_MODEL = "OtherModel"
+_OWN_INPUTS = "example_inputs_of_user"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProblemTexts:
+    """One file in the two forms that it is needed in."""
+
+    shown: Problem
+    """For providers: nothing but the program, with generators that tell the shapes."""
+    judged: Problem
+    """With the user's own generators, and everything the file needs from its folders."""
+    prefix: str
+    """What goes before a candidate so that it finds those files too."""
+
+    def as_judged(self, candidate: Candidate) -> Candidate:
+        """A candidate for the shown problem as one for the judged problem."""
+        return Candidate(
+            problem_id=self.judged.problem_id,
+            source=with_prefix(candidate.source, self.prefix),
+            origin=candidate.origin,
+            recipe=candidate.recipe,
+        )
+
+
+def problem_texts(file: UserFile, facts: Survey, *, precision: str = "fp32") -> ProblemTexts:
+    """The problem that a user's file poses.
+
+    Raises:
+        ProblemError: if it needs more files than can go with it.
+    """
+    prefix = bundle(file)
+    program = file.source if file.is_kernelbench else _as_model(file)
+    judged = program if file.is_kernelbench else program + _generators(file)
+    return ProblemTexts(
+        shown=_problem(file, program if file.is_kernelbench else _shown(program, file, facts), precision),
+        judged=_problem(file, with_prefix(judged, prefix), precision),
+        prefix=prefix,
+    )
+
+
+def with_prefix(source: str, prefix: str) -> str:
+    """The program after the prefix, except for what must come first in a file."""
+    if not prefix:
+        return source
+    lines = source.splitlines(keepends=True)
+    module = cst.parse_module(source)
+    at = 0
+    metadata = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    for statement in module.body:
+        match statement:
+            case cst.SimpleStatementLine(body=[cst.ImportFrom(module=cst.Name("__future__"))]):
+                at = metadata[statement].end.line
+    return "".join([*lines[:at], prefix, *lines[at:]])
+
+
+def _problem(file: UserFile, source: str, precision: str) -> Problem:
+    return Problem(
+        problem_id=file.path.stem,
+        level=1,
+        family=file.class_name,
+        split=Split.HELD_OUT,
+        source=source,
+        precision=precision,
+    )
+
+
+def _as_model(file: UserFile) -> str:
+    """The program with the chosen class called Model and put into evaluation mode when it is made."""
+    module = cst.parse_module(file.source)
+    if file.class_name != KERNELBENCH_CLASS:
+        module = renamed(module, {KERNELBENCH_CLASS: _OTHER_MODEL})
+        module = renamed(module, {file.class_name: KERNELBENCH_CLASS})
+    module = renamed(module, {INPUT_FUNCTIONS[0]: _OWN_INPUTS})
+    body = [_evaluating(each) if defined_names(each) == {KERNELBENCH_CLASS} else each for each in module.body]
+    return module.with_changes(body=body).code
+
+
+def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseStatement | cst.SimpleStatementLine:
+    if not isinstance(node, cst.ClassDef) or not isinstance(node.body, cst.IndentedBlock):
+        return node
+    methods = list(node.body.body)
+    last = cst.parse_statement("self.eval()")
+    for place, method in enumerate(methods):
+        if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
+            if isinstance(method.body, cst.IndentedBlock):
+                longer = method.body.with_changes(body=[*method.body.body, last])
+                methods[place] = method.with_changes(body=longer)
+            break
+    else:
+        methods.append(cst.parse_statement(_CONSTRUCTOR.lstrip()))
+    return node.with_changes(body=node.body.with_changes(body=methods))
+
+
+def _generators(file: UserFile) -> str:
+    own_name = _OWN_INPUTS if file.inputs_function == INPUT_FUNCTIONS[0] else file.inputs_function
+    text = _AS_ARGUMENTS.format(inputs=own_name)
+    wanted = CONSTRUCTOR_FUNCTIONS[0]
+    if file.constructor_function is None:
+        return text + _NO_ARGUMENTS
+    return text if file.constructor_function == wanted else f"{text}\n\n{wanted} = {file.constructor_function}\n"
+
+
+def _shown(program: str, file: UserFile, facts: Survey) -> str:
+    """The program with generators whose text tells the shapes, where that is possible."""
+    module = _undecorated(cst.parse_module(program))
+    is_plain = not facts.named_inputs and all(form[:1] == ("tensor",) for form in facts.inputs)
+    if not is_plain or facts.constructor is None:
+        return module.code + _generators(file)
+    generators = {*INPUT_FUNCTIONS, *CONSTRUCTOR_FUNCTIONS, _OWN_INPUTS}
+    kept = [each for each in module.body if not defined_names(each) & generators]
+    return module.with_changes(body=kept).code + _GENERATORS.format(
+        inputs=", ".join(map(_drawn, facts.inputs)), constructor=list(facts.constructor)
+    )
+
+
+def _undecorated(module: cst.Module) -> cst.Module:
+    """Without the decorators of Model: a candidate is not to enter itself in somebody's registry."""
+    body = [
+        each.with_changes(decorators=[])
+        if isinstance(each, cst.ClassDef) and each.name.value == KERNELBENCH_CLASS
+        else each
+        for each in module.body
+    ]
+    return module.with_changes(body=body)
+
+
+def _drawn(form: tuple[Any, ...]) -> str:
+    """An expression for a tensor of this form; what is drawn does not matter, since only its shape is read."""
+    _, dtype, shape, _ = form
+    sizes = ", ".join(map(str, shape))
+    if dtype.startswith("float"):
+        return f"torch.randn({sizes or '()'})" + ("" if dtype == "float32" else f".to(torch.{dtype})")
+    if dtype == "bool":
+        return f"torch.rand({sizes or '()'}) > 0.5"
+    return f"torch.randint(0, 2, ({sizes},))" + ("" if dtype == "int64" else f".to(torch.{dtype})")

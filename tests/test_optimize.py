@@ -1,0 +1,271 @@
+"""An optimization's decisions, with a judge whose answers are given."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flows.optimize import Optimization, Outcome, Settings, proposers_for
+from flows.optimize_document import verdict_document
+from flows.optimize_judging import FINAL, GRADIENTS, LONG, Record
+from tasks.errors import ProblemError, WorkerError
+from tasks.judge.verdict import Speedup, Status, Timing, Verdict
+from tasks.params import JudgeParams
+from tasks.problems.problem import Problem
+from tasks.search.search import AGAIN, SCREEN
+from tasks.search.survey import Survey
+from tasks.search.texts import ProblemTexts, problem_texts
+from tasks.search.user_file import UserFile, read_user_file
+from tasks.variants.candidate import Candidate
+
+SOURCE = """import torch
+
+
+class Softmax(torch.nn.Module):
+    def forward(self, x):
+        e = torch.exp(x - torch.max(x, dim=1, keepdim=True)[0])
+        return e / torch.sum(e, dim=1, keepdim=True)
+
+
+def example_inputs():
+    return torch.randn(32, 64)
+"""
+FACTS = Survey(inputs=(("tensor", "float32", (32, 64), (64, 1)),), named_inputs={}, constructor=())
+
+Speeds = Callable[[str, Candidate], float | Status]
+"""Speedup at a rung, or the status of a refusal."""
+
+
+class GivenJudges:
+    """A judge for every rung, whose verdicts are given."""
+
+    def __init__(self, speeds: Speeds, *, spread: float = 0.02) -> None:
+        self.speeds = speeds
+        self.spread = spread
+        self.asked: list[tuple[str, Candidate]] = []
+
+    def at(self, rung: str) -> "GivenJudge":
+        return GivenJudge(self, rung)
+
+
+class GivenJudge:
+    def __init__(self, judges: GivenJudges, rung: str) -> None:
+        self.judges, self.rung = judges, rung
+
+    def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
+        self.judges.asked.append((self.rung, candidate))
+        found = self.judges.speeds(self.rung, candidate)
+        status = found if isinstance(found, Status) else Status.CORRECT
+        timing = None
+        if not isinstance(found, Status):
+            settled = Speedup(median=found, low=found - self.judges.spread, high=found + self.judges.spread)
+            timing = Timing(baseline="eager", reference_ms=(found,), candidate_ms=(1.0,), settled=settled)
+        return Verdict(
+            candidate_id=candidate.candidate_id,
+            problem_id=problem.problem_id,
+            status=status,
+            device="cpu",
+            protocol="given",
+            detail="given",
+            timing=timing,
+            seconds=0.0,
+            judged_at=0.0,
+        )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> UserFile:
+    path = tmp_path / "softmax.py"
+    path.write_text(SOURCE)
+    return read_user_file(path)
+
+
+@pytest.fixture
+def texts(file: UserFile) -> ProblemTexts:
+    return problem_texts(file, FACTS)
+
+
+def optimized(
+    file: UserFile,
+    judges: GivenJudges,
+    *,
+    record: Record | None = None,
+    stop_after: int | None = None,
+    candidates: int | None = 12,
+    window_s: float = 0.0,
+) -> Outcome:
+    texts = problem_texts(file, FACTS)
+    settings = Settings(seconds=60.0, window_s=window_s, judge=JudgeParams(), candidates=candidates)
+    optimization = Optimization(
+        file,
+        FACTS,
+        texts,
+        settings=settings,
+        judges=judges,  # type: ignore[arg-type]
+        record=record or Record(None, []),
+        proposers=proposers_for(texts.shown, rewrites=True, seed=0),
+        on_change=lambda progress: (
+            optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
+        ),
+    )
+    return optimization.run()
+
+
+def by_recipe(**speeds: float | Status) -> Speeds:
+    """Speeds of candidates by the last rewrite, of the baseline as "compile"; everything else is as fast as eager."""
+
+    def speed(rung: str, candidate: Candidate) -> float | Status:
+        name = "compile" if candidate.origin == "baseline:compile" else (candidate.recipe or ("",))[-1]
+        return speeds.get(f"{name}_{rung}".replace("-", "_"), speeds.get(name, 1.0))
+
+    return speed
+
+
+def rungs(judges: GivenJudges) -> list[str]:
+    return [rung for rung, _ in judges.asked]
+
+
+def test_the_fastest_that_is_still_fast_as_a_drop_in_wins(file: UserFile) -> None:
+    judges = GivenJudges(by_recipe(call_softmax=3.0, reduction_in_c=3.2, reduction_in_c_drop_in=2.0, compile=1.5))
+    outcome = optimized(file, judges, candidates=4)
+    assert outcome.winner is not None
+    made, scored = outcome.winner
+    assert scored.candidate.recipe[-1] == "call_softmax"
+    assert scored.interval == Speedup(median=3.0, low=2.98, high=3.02)
+    assert outcome.baseline[0] == "compile"
+    assert made.judged.source.startswith(made.source)
+    assert judges.asked[-1][0] == GRADIENTS
+
+
+@pytest.mark.parametrize(
+    "speeds",
+    [
+        pytest.param(by_recipe(), id="nothing is faster than eager"),
+        pytest.param(by_recipe(call_softmax=1.3, compile=1.4), id="the compiler is faster"),
+        pytest.param(by_recipe(call_softmax=1.43, compile=1.40), id="the intervals overlap"),
+        pytest.param(by_recipe(call_softmax=3.0, call_softmax_drop_in=0.9), id="the guards cost more than is won"),
+        pytest.param(by_recipe(call_softmax=3.0, call_softmax_drop_in=Status.WRONG_OUTPUT), id="the drop-in is wrong"),
+        pytest.param(by_recipe(call_softmax=Status.CHEATED), id="refused"),
+        pytest.param(
+            lambda rung, candidate: Status.WRONG_OUTPUT if rung == GRADIENTS else 3.0 if candidate.recipe else 1.0,
+            id="other gradients",
+        ),
+    ],
+)
+def test_what_is_not_faster_for_sure_never_wins(file: UserFile, speeds: Speeds) -> None:
+    outcome = optimized(file, GivenJudges(speeds))
+    assert outcome.winner is None
+    document = verdict_document(file, outcome)
+    assert document["faster"] is False
+    assert document["speedup_over_eager"] is None
+    assert document["drop_in_sha256"] is None
+
+
+def test_a_baseline_that_does_not_settle_again_still_counts(file: UserFile) -> None:
+    speeds = by_recipe(call_softmax=3.0, compile=3.1, compile_drop_in=Status.UNSTABLE)
+    outcome = optimized(file, GivenJudges(speeds))
+    assert outcome.baseline[0] == "compile"
+    assert outcome.winner is None
+
+
+def test_the_long_tier_has_the_last_word(file: UserFile) -> None:
+    unsteady = by_recipe(call_softmax=3.0, call_softmax_long=Status.UNSTABLE)
+    assert optimized(file, GivenJudges(unsteady), window_s=5.0).winner is None
+    judges = GivenJudges(by_recipe(call_softmax=3.0, call_softmax_long=2.5))
+    outcome = optimized(file, judges, window_s=5.0)
+    assert outcome.winner is not None
+    assert outcome.winner[1].rung == LONG
+    assert outcome.winner[1].speedup == 2.5
+
+
+def test_each_rung_sees_fewer_than_the_one_before(file: UserFile) -> None:
+    judges = GivenJudges(by_recipe(call_softmax=3.0, call_amax=1.4, reduction_in_c=2.0))
+    optimized(file, judges)
+    counts = [rungs(judges).count(rung) for rung in (SCREEN, AGAIN, FINAL)]
+    assert counts == [13, 4, 2]  # twelve candidates and the baseline
+
+
+def test_winners_are_composed(file: UserFile) -> None:
+    judges = GivenJudges(by_recipe(call_amax=1.5))
+    optimized(file, judges, candidates=30)
+    recipes = {candidate.recipe for _, candidate in judges.asked}
+    assert any(len(recipe) == 2 and recipe[0] == "call_amax" for recipe in recipes)
+
+
+def test_an_unstable_verdict_is_asked_for_again(file: UserFile) -> None:
+    answers = iter([Status.UNSTABLE, 2.0])
+    judges = GivenJudges(lambda rung, candidate: next(answers, 1.0))
+    assert optimized(file, judges, candidates=1).baselines[0].speedup == 2.0
+
+
+def test_a_judge_that_fails_once_is_asked_again_and_twice_is_our_error(file: UserFile) -> None:
+    failures = iter([True])
+
+    def once(rung: str, candidate: Candidate) -> float:
+        if next(failures, False):
+            raise WorkerError("gone")
+        return 1.0
+
+    assert optimized(file, GivenJudges(once), candidates=1).baselines
+
+    def always(rung: str, candidate: Candidate) -> float:
+        raise WorkerError("gone")
+
+    with pytest.raises(WorkerError):
+        optimized(file, GivenJudges(always), candidates=1)
+
+
+def test_a_module_that_cannot_be_judged_is_said_to_be_so(file: UserFile) -> None:
+    with pytest.raises(ProblemError, match="Softmax cannot be judged: given"):
+        optimized(file, GivenJudges(by_recipe(compile=Status.BAD_PROBLEM)))
+
+
+def test_the_first_interrupt_keeps_the_best_so_far(file: UserFile) -> None:
+    judges = GivenJudges(by_recipe(call_softmax=3.0, reduction_in_c=2.0))
+    outcome = optimized(file, judges, stop_after=8)
+    assert outcome.interrupted
+    assert rungs(judges).count(SCREEN) == 9
+    assert outcome.winner is not None
+
+
+def test_a_killed_run_asks_nothing_twice(file: UserFile, tmp_path: Path) -> None:
+    speeds = by_recipe(call_softmax=3.0)
+    first = GivenJudges(speeds)
+    record = Record(tmp_path, ["this"])
+    optimized(file, first, record=record, stop_after=5)
+    record.close()
+    with (tmp_path / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"rung": "scr')  # what a kill leaves
+    second = GivenJudges(speeds)
+    record = Record(tmp_path, ["this"])
+    assert record.elapsed_s > 0
+    outcome = optimized(file, second, record=record)
+    record.close()
+    asked = [(rung, candidate.candidate_id) for judges in (first, second) for rung, candidate in judges.asked]
+    assert len(asked) == len(set(asked))
+    uninterrupted = optimized(file, GivenJudges(speeds))
+    assert outcome.winner is not None
+    assert uninterrupted.winner is not None
+    assert outcome.winner[0].source == uninterrupted.winner[0].source
+
+
+def test_a_journal_about_something_else_is_begun_anew(file: UserFile, tmp_path: Path) -> None:
+    record = Record(tmp_path, ["this"])
+    optimized(file, GivenJudges(by_recipe()), record=record, candidates=2)
+    record.close()
+    other = Record(tmp_path, ["that"])
+    assert other.known == {}
+    assert other.elapsed_s == 0
+    other.close()
+
+
+def test_the_document_has_every_number_behind_the_claim(file: UserFile) -> None:
+    outcome = optimized(file, GivenJudges(by_recipe(call_softmax=3.0, compile=1.5)))
+    document = json.loads(json.dumps(verdict_document(file, outcome)))
+    assert document["speedup_over_eager"] == {"median": 3.0, "low": 2.98, "high": 3.02}
+    assert document["speedup_over_best_baseline"] == pytest.approx(
+        {"median": 2.0, "low": 2.98 / 1.52, "high": 3.02 / 1.48}
+    )
+    assert Verdict.from_json(document["verdict"]).candidate_id == outcome.winner[1].verdict.candidate_id  # type: ignore[index]
+    assert document["gradients"] == "correct"
