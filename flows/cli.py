@@ -10,6 +10,7 @@ from pathlib import Path
 from flows.hacks import add_hacks_command
 from flows.judge_command import add_judge_command
 from flows.project import project_folder
+from flows.report_command import add_report_command
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
 
@@ -61,8 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     sql.add_argument("query", help='such as "SELECT * FROM best_kernels"')
     sql.set_defaults(run=_sql)
 
-    report = commands.add_parser("report", help="say where the newest report is, and its headline")
-    report.set_defaults(run=_report)
+    add_report_command(commands, enter_project=_enter_project)
     return parser
 
 
@@ -104,16 +104,6 @@ def _sql(arguments: argparse.Namespace) -> None:
     frame = History(root / "data" / "history.duckdb").query(arguments.query)
     with polars.Config(tbl_rows=100, tbl_cols=-1, fmt_str_lengths=80, tbl_hide_column_data_types=True):
         _write(str(frame))
-
-
-def _report(arguments: argparse.Namespace) -> None:
-    root = _enter_project()
-    page, table = root / "data/evaluate/report.html", root / "data/evaluate/report.md"
-    if not page.exists():
-        raise MachineError(f"there is no {page} yet; `make repro` or `cuda-l1 repro` makes it")
-    if table.exists():
-        _write(table.read_text())
-    _write(str(page))
 
 
 def _enter_project() -> Path:

@@ -4,10 +4,11 @@ DVC runs this as ``python -m flows.evaluate``; so can you.
 """
 
 import csv
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import Console
@@ -22,6 +23,7 @@ from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
 from tasks.report import plots
+from tasks.report.exploration import Exploration, StageRecords, explore, history_of
 from tasks.report.kernel_tables import kernel_table
 from tasks.report.metrics import flat_metrics, summary_rows
 from tasks.report.page import ReportData, render_report
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 POLICIES = ("sft", "self_supervised", "contrastive_rl")
 JUDGED_BEFORE = ("filter_variants", "self_supervised", "contrastive_rl")
+TIMED_AGAIN = "timed-again"
 
 Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
 
@@ -53,6 +56,7 @@ def evaluate(stage: Stage) -> None:
             judged = [*earlier, *judges.own.values()]
         kernels, contenders = _time_contenders(stage, problems, drawn, judged)
         data = _report_data(stage, problems, samples, kernels, baselines)
+        exploration = _explored(stage, problems, drawn, list(judges.own.values()), contenders)
         metrics = flat_metrics(data.summary, kernels, data.gains)
         tracker.log_metrics(_dotted(metrics))
         stage.write_rows("samples.jsonl", map(asdict, samples))
@@ -62,7 +66,7 @@ def evaluate(stage: Stage) -> None:
         stage.write_csv("stages.csv", summary_rows(data.summary))
         stage.write_json("metrics.json", metrics)
         page = stage.outputs / "report.html"
-        page.write_text(render_report(data))
+        page.write_text(render_report(data, exploration))
         tracker.log_artifact(page)
         for name, figure in _figures(data).items():
             tracker.log_figure(figure, name)
@@ -180,14 +184,49 @@ def _report_data(
         kernels=kernels,
         curves={name: _read_curve(DATA / name / "curve.csv") for name in POLICIES},
         baselines=baselines,
-        status_counts={
-            name: dict(Counter(verdict.status.value for verdict in read_verdicts(name))) for name in JUDGED_BEFORE
-        },
         params=stage.sections,
         environment=timed.environment if timed else {},
         device=timed.device if timed else params.judge.device,
         protocol=PROTOCOL_OF_TIER[params.judge.tier],
     )
+
+
+def _explored(
+    stage: Stage,
+    problems: Mapping[str, Problem],
+    drawn: Drawn,
+    verdicts: Sequence[Verdict],
+    contenders: Sequence[Verdict],
+) -> Exploration:
+    """Every verdict of every stage, from stage outputs alone: data/history.duckdb is never a stage's input."""
+    texts = dict(zip(JUDGED_BEFORE, ("generate_variants", "self_supervised", "contrastive_rl"), strict=True))
+    baselines = [
+        baseline_candidate(problem, name) for problem in problems.values() for name in stage.params.evaluate.baselines
+    ]
+    samples = [
+        sample
+        for step, ((policy, _), draws) in enumerate(drawn.items(), start=1)
+        for sample in as_samples(draws, policy=policy, step=step)
+    ]
+    runs = [
+        *(
+            StageRecords(
+                run_id=name, stage=name, candidates=read_candidates(texts[name]), verdicts=read_verdicts(name)
+            )
+            for name in JUDGED_BEFORE
+        ),
+        StageRecords(
+            run_id=stage.name,
+            stage=stage.name,
+            candidates=[*_distinct(drawn), *baselines],
+            verdicts=verdicts,
+            samples=samples,
+        ),
+        StageRecords(run_id=TIMED_AGAIN, stage=stage.name, verdicts=contenders),
+    ]
+    with TemporaryDirectory() as folder:
+        history = history_of(problems.values(), runs, Path(folder) / "history.duckdb")
+        return explore(history, timed_again=TIMED_AGAIN)
 
 
 def _read_curve(path: Path) -> list[dict[str, float]]:
