@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 
@@ -25,7 +25,7 @@ from tasks.problems.problem import Problem, Split
 from tasks.report import plots
 from tasks.report.exploration import Exploration, StageRecords, explore, history_of
 from tasks.report.kernel_tables import kernel_table
-from tasks.report.metrics import flat_metrics, summary_rows
+from tasks.report.metrics import flat_metrics, summary_rows, tracked_metrics
 from tasks.report.page import ReportData, render_report
 from tasks.report.summary import BestKernel, Mode, PolicySample, best_kernels, gains, summarise
 from tasks.report.tables import TextTable, stage_table, to_markdown, to_rich
@@ -58,7 +58,7 @@ def evaluate(stage: Stage) -> None:
         data = _report_data(stage, problems, samples, kernels, baselines)
         exploration = _explored(stage, problems, drawn, list(judges.own.values()), contenders)
         metrics = flat_metrics(data.summary, kernels, data.gains)
-        tracker.log_metrics(_dotted(metrics))
+        tracker.log_metrics(tracked_metrics(metrics))
         stage.write_rows("samples.jsonl", map(asdict, samples))
         stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in judges.own.values()))
         stage.write_rows("contenders.jsonl", (verdict.to_json() for verdict in contenders))
@@ -232,14 +232,6 @@ def _explored(
 def _read_curve(path: Path) -> list[dict[str, float]]:
     with path.open(newline="") as file:
         return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
-
-
-def _dotted(tree: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Nested metrics as MLflow names them, such as sft/train/sampled/correct."""
-    flat: dict[str, float] = {}
-    for name, value in tree.items():
-        flat |= _dotted(value, f"{prefix}{name}/") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat
 
 
 def _tables(data: ReportData) -> list[TextTable]:

@@ -46,12 +46,13 @@ STANDALONE_TEXT = "#5b6472"
 def speed_curve(samples: Sequence[PolicySample], *, split: Split) -> "Figure | None":
     """Share of each policy's samples that are correct and faster than x, for every x: fast_p over p.
 
-    Shows correctness, where a line starts, and speed, how far right it reaches. None when the split has no samples.
+    Shows correctness, where a line starts, and speed, how far right it reaches. None when no sample of the split is
+    correct.
     """
     chosen = _preferred_mode([sample for sample in samples if sample.split is split])
-    if not chosen:
-        return None
     known = [sample.speedup for sample in chosen if sample.speedup is not None]
+    if not known:
+        return None
     lowest, highest = 0.95 * min([1, *known]), max([1.2, *known])
     figure = _figure(f"Samples correct and faster than x, {_words(split)}", height=320)
     for policy in dict.fromkeys(sample.policy for sample in chosen):

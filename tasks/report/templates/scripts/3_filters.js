@@ -31,8 +31,8 @@ class Filters {
   }
 
   // Rows of a table that match; a column that the table lacks or that is empty in a row excludes nothing.
-  rows(table, without = []) {
-    const active = FILTERS.filter((column) => this.chosen[column] !== ALL && table[column] && !without.includes(column));
+  rows(table) {
+    const active = FILTERS.filter((column) => this.chosen[column] !== ALL && table[column]);
     const tests = active.map((column) => [table[column], this.chosen[column]]);
     const found = [];
     for (let row = 0, end = table.problem.length; row < end; row += 1) {

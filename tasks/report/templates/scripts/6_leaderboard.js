@@ -140,7 +140,7 @@ class Leaderboard {
 
   showHacks() {
     const { hacks, names } = this.data;
-    const rows = this.filters.rows(hacks, ["track", "baseline"]);
+    const rows = this.filters.rows(hacks);
     byId("hacks-body").replaceChildren(...rows.map((row) => {
       const id = hacks.candidate_id[row], name = names.problem[hacks.problem[row]];
       return element("tr", {},
