@@ -210,9 +210,7 @@ def _explored(
     ]
     runs = [
         *(
-            StageRecords(
-                run_id=name, stage=name, candidates=read_candidates(texts[name]), verdicts=read_verdicts(name)
-            )
+            StageRecords(run_id=name, stage=name, candidates=read_candidates(texts[name]), verdicts=read_verdicts(name))
             for name in JUDGED_BEFORE
         ),
         StageRecords(

@@ -17,9 +17,7 @@ def add_report_command(commands: Any, *, enter_project: Callable[[], Path]) -> N
     report.set_defaults(run=lambda arguments: _report(arguments, enter_project, report))
 
 
-def _report(
-    arguments: argparse.Namespace, enter_project: Callable[[], Path], parser: argparse.ArgumentParser
-) -> None:
+def _report(arguments: argparse.Namespace, enter_project: Callable[[], Path], parser: argparse.ArgumentParser) -> None:
     if arguments.history is not None:
         _say(str(write_history_report(arguments.history, arguments.out or Path("report.html"))))
         return

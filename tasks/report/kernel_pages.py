@@ -71,7 +71,7 @@ class KernelPages:
 
 
 def kernel_pages(history: "History", wanted: Sequence[str]) -> KernelPages:
-    """Pages of the first of the wanted candidates and of those they come from, with all that a history knows of them."""
+    """Pages of the first of the wanted candidates, and of those they come from, with all that is known of them."""
     ids = list(wanted[:MAX_PAGES])
     parents = {row["candidate_id"]: row["parent_id"] for row in _rows(history, _PARENTS, ids)}
     shown = [(candidate_id, exemplar_id) for candidate_id, exemplar_id in history.query(_SHOWN).iter_rows()]

@@ -1,4 +1,4 @@
-"""The page's data as its scripts read it: columns of codes, sources as tokens; compressed, so that much of it is little.
+"""The page's data as its scripts read it: columns of codes, sources as tokens; compressed, since it is much.
 
 Nothing here is HTML: scripts write every text with textContent, so no name and no source can become markup.
 """
@@ -6,9 +6,11 @@ Nothing here is HTML: scripts write every text with textContent, so no name and 
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tasks.errors import RecordError
 from tasks.judge.verdict import Status, Track
 from tasks.problems.problem import Split
 from tasks.report.exploration import Exploration
@@ -37,6 +39,18 @@ def packed(content: object) -> str:
     """JSON, compressed, in letters that HTML leaves alone. Equal contents give equal texts."""
     text = content if isinstance(content, str) else json.dumps(content, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode()
+
+
+def unpacked(page: str, name: str) -> Any:
+    """What was packed into the script element of that name: for programs that read a finished page.
+
+    Raises:
+        RecordError: if the page has no such element.
+    """
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    if found is None:
+        raise RecordError(f"the page holds no {name!r}; was it made by this version?")
+    return json.loads(gzip.decompress(base64.b64decode(found.group(1))))
 
 
 def explored(exploration: Exploration, *, curves: "Curves | None") -> dict[str, Any]:

@@ -131,7 +131,7 @@ def kernel_dots(kernels: Sequence[BestKernel], *, baselines: Baselines) -> "Figu
 
 
 def page_style() -> dict[str, Any]:
-    """Colours and symbols by what they stand for, and those of any series, for the charts that the page itself makes."""
+    """Colours and symbols by what they stand for, and those of any series, for charts that the page itself makes."""
     return {
         "stages": {stage: colour for stage, (colour, _) in STAGE_STYLE.items()},
         "tracks": {track.value if track else "unknown": style for track, style in TRACK_STYLE.items()},

@@ -78,6 +78,7 @@ class Chart {
     this.empty.hidden = content !== null;
     if (content === null) return;
     this.plot.style.height = `${content.layout.height}px`;
+    this.plot.style.minHeight = 0;
     this.plot.setAttribute("aria-label", `Chart: ${this.title}. Its numbers follow as a table.`);
     this.fillNumbers();
     const library = await plotly();

@@ -20,7 +20,7 @@ class KernelPage {
     this.host.replaceChildren();
     document.title = TITLE;
     Chart.refresh();
-    if (wasOpen && location.hash.length > 1) byId(location.hash.slice(1))?.scrollIntoView();
+    if (location.hash.length > 1) byId(location.hash.slice(1))?.scrollIntoView();
     else if (wasOpen && this.left) {
       scrollTo(0, this.left.y);
       this.left.focused?.focus?.({ preventScroll: true });
