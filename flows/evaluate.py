@@ -17,6 +17,7 @@ from flows.engine import DATA, Stage, run_stage, say
 from flows.judging import Court, court
 from flows.records import read_candidates, read_taught, read_verdicts
 from flows.sampling import Draw, as_samples, build_requests, draw
+from tasks.history.records import Sample
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Verdict
@@ -200,26 +201,17 @@ def _explored(
 ) -> Exploration:
     """Every verdict of every stage, from stage outputs alone: data/history.duckdb is never a stage's input."""
     texts = dict(zip(JUDGED_BEFORE, ("generate_variants", "self_supervised", "contrastive_rl"), strict=True))
-    baselines = [
-        baseline_candidate(problem, name) for problem in problems.values() for name in stage.params.evaluate.baselines
-    ]
-    samples = [
-        sample
-        for step, ((policy, _), draws) in enumerate(drawn.items(), start=1)
-        for sample in as_samples(draws, policy=policy, step=step)
-    ]
+    baselines = stage.params.evaluate.baselines
+    own = _distinct(drawn) + [baseline_candidate(problem, name) for problem in problems.values() for name in baselines]
+    samples: list[Sample] = []
+    for step, ((policy, _), draws) in enumerate(drawn.items(), start=1):
+        samples += as_samples(draws, policy=policy, step=step)
     runs = [
         *(
             StageRecords(run_id=name, stage=name, candidates=read_candidates(texts[name]), verdicts=read_verdicts(name))
             for name in JUDGED_BEFORE
         ),
-        StageRecords(
-            run_id=stage.name,
-            stage=stage.name,
-            candidates=[*_distinct(drawn), *baselines],
-            verdicts=verdicts,
-            samples=samples,
-        ),
+        StageRecords(run_id=stage.name, stage=stage.name, candidates=own, verdicts=verdicts, samples=samples),
         StageRecords(run_id=TIMED_AGAIN, stage=stage.name, verdicts=contenders),
     ]
     with TemporaryDirectory() as folder:

@@ -43,9 +43,12 @@ class Filters {
 
   // Whether something that names its values, such as a curve, is among what is chosen.
   admits(named) {
-    return FILTERS.every((column) =>
-      this.chosen[column] === ALL || named[column] === undefined ||
-      String(named[column]) === String(this.data.names[column][this.chosen[column]]));
+    return FILTERS.every(
+      (column) =>
+        this.chosen[column] === ALL ||
+        named[column] === undefined ||
+        String(named[column]) === String(this.data.names[column][this.chosen[column]]),
+    );
   }
 
   set(column, code) {
@@ -70,7 +73,9 @@ class Filters {
       select.addEventListener("change", () => this.set(column, Number(select.value)));
       const label = element("label", { for: select.id }, column === "origin" ? "written by" : column);
       // One baseline is no choice; one device is, since every number hangs on it.
-      host.append(element("div", { class: "filter", hidden: column === "baseline" && names.length < 2 }, label, select));
+      host.append(
+        element("div", { class: "filter", hidden: column === "baseline" && names.length < 2 }, label, select),
+      );
     }
     host.append(element("button", { type: "button", id: "reset", onclick: () => this.reset() }, "Show all"));
     this.show();

@@ -10,7 +10,13 @@ function buildCurves(data, style, filters) {
     const kind = `${curve.stage}: ${words(curve.value)}`;
     kinds.set(kind, [...(kinds.get(kind) ?? []), curve]);
   }
-  for (const [kind, curves] of kinds) new Chart(host, kind, null, () => curveChart(curves.filter((curve) => filters.admits(curve)), style));
+  for (const [kind, curves] of kinds)
+    new Chart(host, kind, null, () =>
+      curveChart(
+        curves.filter((curve) => filters.admits(curve)),
+        style,
+      ),
+    );
   byId("no-curves").hidden = kinds.size > 0;
 }
 
@@ -18,11 +24,25 @@ function curveChart(curves, style) {
   const drawn = curves.filter((curve) => curve.x.length);
   if (!drawn.length) return null;
   const data = drawn.map((curve, place) => ({
-    name: curve.series, x: curve.x, y: curve.y, mode: curve.x.length <= 40 ? "lines+markers" : "lines",
-    line: { width: 2, color: drawn.length === 1 ? style.stages[curve.stage] ?? style.series[0] : style.series[place % style.series.length], dash: style.dashes[place % style.dashes.length] },
+    name: curve.series,
+    x: curve.x,
+    y: curve.y,
+    mode: curve.x.length <= 40 ? "lines+markers" : "lines",
+    line: {
+      width: 2,
+      color:
+        drawn.length === 1
+          ? (style.stages[curve.stage] ?? style.series[0])
+          : style.series[place % style.series.length],
+      dash: style.dashes[place % style.dashes.length],
+    },
   }));
   const isShare = drawn[0].value.includes("share");
-  const more = { xaxis: { title: { text: "step" }, dtick: Math.max(...drawn.map((curve) => curve.x.length)) <= 10 ? 1 : null }, yaxis: { tickformat: isShare ? ".0%" : null }, showlegend: drawn.length > 1 };
+  const more = {
+    xaxis: { title: { text: "step" }, dtick: Math.max(...drawn.map((curve) => curve.x.length)) <= 10 ? 1 : null },
+    yaxis: { tickformat: isShare ? ".0%" : null },
+    showlegend: drawn.length > 1,
+  };
   return { data, layout: layout(drawn.length > 1 ? 280 : 230, more), table: tableOfTraces(data) };
 }
 
@@ -32,7 +52,11 @@ function buildFigures() {
     const made = JSON.parse(host.querySelector("script").textContent);
     host.replaceChildren();
     const { title, ...rest } = made.layout;
-    new Chart(host, title.text, null, () => ({ data: made.data, layout: { ...rest, margin: { l: 10, r: 10, t: 8, b: 10 } }, table: tableOfTraces(made.data) }));
+    new Chart(host, title.text, null, () => ({
+      data: made.data,
+      layout: { ...rest, margin: { l: 10, r: 10, t: 8, b: 10 } },
+      table: tableOfTraces(made.data),
+    }));
   }
 }
 
@@ -54,14 +78,19 @@ async function start() {
   };
   const filters = new Filters(data, update);
   filters.build(byId("filters"));
-  parts = [new Verdicts(data, style, filters), new Leaderboard(data, style, filters)];
+  const [verdicts, leaderboard] = [new Verdicts(data, style, filters), new Leaderboard(data, style, filters)];
+  parts = [verdicts, leaderboard, new Summary(data, filters, leaderboard)];
   buildFigures();
-  for (const part of parts) part.build();
+  verdicts.build();
+  leaderboard.build();
   buildCurves(data, style, filters);
   for (const part of parts) part.update();
   const page = new KernelPage(data, style);
   addEventListener("hashchange", () => page.route());
-  addEventListener("resize", settled(() => Chart.refresh(), 200));
+  addEventListener(
+    "resize",
+    settled(() => Chart.refresh(), 200),
+  );
   await page.route();
   document.documentElement.dataset.ready = "true";
 }

@@ -34,18 +34,32 @@ function speedAxis(low, high, title = "speedup") {
   const powers = Array.from({ length: 12 }, (_, index) => index - 5);
   const ticks = powers.flatMap((power) => leading.map((digit) => Number((digit * 10 ** power).toPrecision(2))));
   return {
-    type: "log", title: { text: title }, range: [Math.log10(low) - 0.04, Math.log10(high) + 0.04],
-    tickvals: ticks, ticktext: ticks.map((tick) => `${tick}x`),
+    type: "log",
+    title: { text: title },
+    range: [Math.log10(low) - 0.04, Math.log10(high) + 0.04],
+    tickvals: ticks,
+    ticktext: ticks.map((tick) => `${tick}x`),
   };
 }
 
-const evenLine = { type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: "#7f8894", width: 1, dash: "dot" } };
+const evenLine = {
+  type: "line",
+  x0: 1,
+  x1: 1,
+  yref: "paper",
+  y0: 0,
+  y1: 1,
+  line: { color: "#7f8894", width: 1, dash: "dot" },
+};
 
 class Chart {
   static all = new Set();
-  static seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) entry.target.chart.notice(entry.isIntersecting);
-  }, { rootMargin: "300px" });
+  static seen = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) entry.target.chart.notice(entry.isIntersecting);
+    },
+    { rootMargin: "300px" },
+  );
 
   // build() returns {data, layout, table: {header, rows, labels}} or null when there is nothing to draw.
   constructor(host, title, note, build) {
@@ -54,9 +68,14 @@ class Chart {
     this.plot = element("div", { class: "plot", role: "img", "aria-label": `Chart: ${title}` });
     this.empty = element("p", { class: "note", hidden: true }, "Nothing to draw for these filters.");
     this.numbers = element("details", { class: "numbers" }, element("summary", {}, "Numbers"));
-    this.figure = element("figure", { class: "chart" },
+    this.figure = element(
+      "figure",
+      { class: "chart" },
       element("figcaption", {}, element("strong", {}, title), note ? element("span", { class: "note" }, note) : null),
-      this.plot, this.empty, this.numbers);
+      this.plot,
+      this.empty,
+      this.numbers,
+    );
     this.numbers.addEventListener("toggle", () => this.fillNumbers());
     this.figure.chart = this;
     host.append(this.figure);
@@ -73,7 +92,7 @@ class Chart {
 
   async draw() {
     this.isStale = false;
-    const content = this.content = this.build();
+    const content = (this.content = this.build());
     this.plot.hidden = this.numbers.hidden = content === null;
     this.empty.hidden = content !== null;
     if (content === null) return;
@@ -120,6 +139,7 @@ const CONFIG = { displayModeBar: false };
 // Any figure's numbers, where nothing better is given.
 function tableOfTraces(traces, most = 200) {
   const rows = traces.flatMap((trace) =>
-    Array.from(trace.x ?? [], (x, index) => [trace.name ?? "", String(x), String(trace.y[index])]));
+    Array.from(trace.x ?? [], (x, index) => [trace.name ?? "", String(x), String(trace.y[index])]),
+  );
   return { header: ["series", "x", "y"], rows: rows.slice(0, most), labels: 1 };
 }

@@ -56,9 +56,23 @@ function plainTable(caption, header, rows, labels) {
   const kind = (index) => (index >= labels ? "number" : null);
   const head = header.map((name, index) => element("th", { scope: "col", class: kind(index) }, name));
   const body = rows.map((cells) =>
-    element("tr", {}, ...cells.map((cell, index) =>
-      index ? element("td", { class: kind(index) }, cell) : element("th", { scope: "row" }, cell))));
-  return element("div", { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
-    element("table", {}, element("caption", {}, caption),
-      element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body)));
+    element(
+      "tr",
+      {},
+      ...cells.map((cell, index) =>
+        index ? element("td", { class: kind(index) }, cell) : element("th", { scope: "row" }, cell),
+      ),
+    ),
+  );
+  return element(
+    "div",
+    { class: "wide", role: "region", "aria-label": caption, tabindex: "0" },
+    element(
+      "table",
+      {},
+      element("caption", {}, caption),
+      element("thead", {}, element("tr", {}, ...head)),
+      element("tbody", {}, ...body),
+    ),
+  );
 }
