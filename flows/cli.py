@@ -12,6 +12,7 @@ from flows.judge_command import add_judge_command
 from flows.kernelbench import add_kernelbench_command, list_problems
 from flows.optimize_command import add_optimize_command
 from flows.project import project_folder
+from flows.report_command import add_report_command
 from flows.sql_command import add_sql_command
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
@@ -67,8 +68,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_sql_command(commands)
 
-    report = commands.add_parser("report", help="say where the newest report is, and its headline")
-    report.set_defaults(run=_report)
+    add_report_command(commands, enter_project=_enter_project)
     return parser
 
 
@@ -101,16 +101,6 @@ def _problems(arguments: argparse.Namespace) -> None:
     for problem in problems.values():
         table.add_row(problem.problem_id, problem.family, problem.split)
     Console().print(table)
-
-
-def _report(arguments: argparse.Namespace) -> None:
-    root = _enter_project()
-    page, table = root / "data/evaluate/report.html", root / "data/evaluate/report.md"
-    if not page.exists():
-        raise MachineError(f"there is no {page} yet; `make repro` or `cuda-l1 repro` makes it")
-    if table.exists():
-        _write(table.read_text())
-    _write(str(page))
 
 
 def _enter_project() -> Path:

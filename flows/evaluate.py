@@ -4,12 +4,12 @@ DVC runs this as ``python -m flows.evaluate``; so can you.
 """
 
 import csv
-import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 
@@ -17,14 +17,17 @@ from flows.engine import DATA, Stage, run_stage, say
 from flows.judging import Court, court
 from flows.records import read_candidates, read_taught, read_verdicts
 from flows.sampling import Draw, as_samples, build_requests, draw
+from flows.timed_baselines import time_baselines
+from tasks.history.records import Sample
 from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
 from tasks.report import plots
+from tasks.report.exploration import Exploration, StageRecords, explore, history_of
 from tasks.report.kernel_tables import kernel_table
-from tasks.report.metrics import flat_metrics, summary_rows
+from tasks.report.metrics import flat_metrics, summary_rows, tracked_metrics
 from tasks.report.page import ReportData, render_report
 from tasks.report.summary import BestKernel, Mode, PolicySample, best_kernels, gains, summarise
 from tasks.report.tables import TextTable, stage_table, to_markdown, to_rich
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 POLICIES = ("sft", "self_supervised", "contrastive_rl")
 JUDGED_BEFORE = ("filter_variants", "self_supervised", "contrastive_rl")
+TIMED_AGAIN = "timed-again"
 
 Drawn = Mapping[tuple[str, Mode], Sequence[Draw]]
 
@@ -51,13 +55,14 @@ def evaluate(stage: Stage) -> None:
         drawn = {(policy, mode): draws for policy in POLICIES for mode, draws in _draw(stage, policy, problems).items()}
         with court(stage, problems, known=failures) as judges:
             samples = _judge_samples(drawn, problems, judges)
-            baselines = _time_baselines(baselines_asked, problems, judges)
+            baselines = time_baselines(baselines_asked, problems, judges)
             judged = [*earlier, *judges.own.values()]
         kernels, contenders = _time_contenders(stage, problems, drawn, judged)
         unfit = {verdict.problem_id for verdict in judged if verdict.status is Status.BAD_PROBLEM}
         data = _report_data(stage, problems, samples, kernels, baselines, unfit)
+        exploration = _explored(stage, problems, drawn, list(judges.own.values()), contenders)
         metrics = flat_metrics(data.summary, kernels, data.gains)
-        tracker.log_metrics(_dotted(metrics))
+        tracker.log_metrics(tracked_metrics(metrics))
         stage.write_rows("samples.jsonl", map(asdict, samples))
         stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in judges.own.values()))
         stage.write_rows("contenders.jsonl", (verdict.to_json() for verdict in contenders))
@@ -65,7 +70,7 @@ def evaluate(stage: Stage) -> None:
         stage.write_csv("stages.csv", summary_rows(data.summary))
         stage.write_json("metrics.json", metrics)
         page = stage.outputs / "report.html"
-        page.write_text(render_report(data))
+        page.write_text(render_report(data, exploration))
         tracker.log_artifact(page)
         for name, figure in _figures(data).items():
             tracker.log_figure(figure, name)
@@ -117,35 +122,6 @@ def _judge_samples(drawn: Drawn, problems: Mapping[str, Problem], judges: Court)
             for drawing, verdict in zip(draws, verdicts, strict=True)
         ]
     return samples
-
-
-def _time_baselines(
-    names: Iterable[str], problems: Mapping[str, Problem], judges: Court
-) -> dict[str, dict[str, float]]:
-    """Each baseline as a speedup over eager, for the problems on which it works."""
-    verdicts: dict[str, Sequence[Verdict]] = {}
-    for name in names:
-        candidates = [baseline_candidate(problem, name) for problem in problems.values()]
-        verdicts[name] = judges.judge(candidates, desc=f"timing baseline {name}")
-    return baseline_speedups(verdicts)
-
-
-def baseline_speedups(verdicts: Mapping[str, Sequence[Verdict]]) -> dict[str, dict[str, float]]:
-    """By baseline and problem; one that works nowhere, such as compile without a C++ compiler, is told and left out."""
-    speedups: dict[str, dict[str, float]] = {}
-    for name, found in verdicts.items():
-        works = {verdict.problem_id: verdict.speedup for verdict in found if verdict.speedup is not None}
-        if works:
-            speedups[name] = works
-        elif found:
-            say(f"warning: the baseline {name} is not available here, and left out: {_reason(found[0])}")
-    return speedups
-
-
-def _reason(verdict: Verdict) -> str:
-    """The last error that is named in what a program said, or else how it ended."""
-    errors = re.findall(r"^[\w.]+(?:Error|Exception): .*", verdict.detail, flags=re.MULTILINE)
-    return errors[-1] if errors else verdict.status.value
 
 
 def _time_contenders(
@@ -202,9 +178,6 @@ def _report_data(
         curves={name: _read_curve(DATA / name / "curve.csv") for name in POLICIES},
         baselines=baselines,
         unfit=unfit,
-        status_counts={
-            name: dict(Counter(verdict.status.value for verdict in read_verdicts(name))) for name in JUDGED_BEFORE
-        },
         params=stage.sections,
         environment=timed.environment if timed else {},
         device=timed.device if timed else params.judge.device,
@@ -214,17 +187,33 @@ def _report_data(
     )
 
 
+def _explored(
+    stage: Stage, problems: Mapping[str, Problem], drawn: Drawn, own: Sequence[Verdict], contenders: Sequence[Verdict]
+) -> Exploration:
+    """Every verdict of every stage, from stage outputs alone: data/history.duckdb is never a stage's input."""
+    texts = dict(zip(JUDGED_BEFORE, ("generate_variants", "self_supervised", "contrastive_rl"), strict=True))
+    baselines = usable_baselines(stage.params.judge.device, stage.params.evaluate.baselines)
+    texts_drawn = _distinct(drawn)
+    texts_drawn += [baseline_candidate(problem, name) for problem in problems.values() for name in baselines]
+    samples: list[Sample] = []
+    for step, ((policy, _), draws) in enumerate(drawn.items(), start=1):
+        samples += as_samples(draws, policy=policy, step=step)
+    runs = [
+        *(
+            StageRecords(run_id=name, stage=name, candidates=read_candidates(texts[name]), verdicts=read_verdicts(name))
+            for name in JUDGED_BEFORE
+        ),
+        StageRecords(run_id=stage.name, stage=stage.name, candidates=texts_drawn, verdicts=own, samples=samples),
+        StageRecords(run_id=TIMED_AGAIN, stage=stage.name, verdicts=contenders),
+    ]
+    with TemporaryDirectory() as folder:
+        history = history_of(problems.values(), runs, Path(folder) / "history.duckdb")
+        return explore(history, timed_again=TIMED_AGAIN)
+
+
 def _read_curve(path: Path) -> list[dict[str, float]]:
     with path.open(newline="") as file:
         return [{name: float(value) for name, value in row.items() if value} for row in csv.DictReader(file)]
-
-
-def _dotted(tree: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Nested metrics as MLflow names them, such as sft/train/sampled/correct."""
-    flat: dict[str, float] = {}
-    for name, value in tree.items():
-        flat |= _dotted(value, f"{prefix}{name}/") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
-    return flat
 
 
 def _tables(data: ReportData) -> list[TextTable]:

@@ -3,8 +3,10 @@
 import random
 from dataclasses import replace
 
+from tasks.history.records import Sample
 from tasks.judge.verdict import Check, Status, Timing, Track, Verdict
 from tasks.problems.problem import Problem, Split
+from tasks.report.exploration import StageRecords, explore, history_of
 from tasks.report.page import ReportData
 from tasks.report.summary import BestKernel, PolicySample, best_kernels, gains, summarise
 from tasks.variants.candidate import Candidate
@@ -138,10 +140,6 @@ def made_up_report(*, source=KERNEL, detail=""):
             ],
         },
         baselines=baselines,
-        status_counts={
-            "filter_variants": {"correct": 300, "wrong_output": 80, "crashed": 20, "timeout": 3},
-            "contrastive_rl": {"correct": 900, "wrong_output": 200, "compile_error": 90, "rejected": 4},
-        },
         params={"seed": 0, "judge": {"device": "cpu", "rounds": 9}},
         environment={"torch": "2.13.0", "python": "3.11.7", "remark": detail},
         device="Made-up processor",
@@ -167,3 +165,68 @@ def made_up_sample(policy, of, text, *, skill, draw):
         candidate_id=f"{of.problem_id} {text}",
         copied=draw.random() < 0.2,
     )
+
+
+def made_up_problems(count=6):
+    """Levels 1, 2 and 3 in turn; the last third is held out."""
+    return [
+        problem(
+            f"level{index % 3 + 1}/problem_{index:02}",
+            split=Split.HELD_OUT if index >= count * 2 // 3 else Split.TRAIN,
+        )
+        for index in range(count)
+    ]
+
+
+def made_up_runs(problems, *, source=KERNEL, detail="the answer to other inputs was given again"):
+    """A search and a policy: for each problem, rewrites of one and of two steps and a wrong one; then, three steps of
+    samples, of which the first is wrong and the others show what was rewritten. One rewrite cheats.
+    """
+    rewritten, judged, written, samples = [], [], [], []
+    learnt = []
+    for place, of in enumerate(problems):
+        speedups = 1.2 + place / 4, 1.5 + place / 2
+        steps = ("in_place",), ("in_place", "fused")
+        made = [candidate(of, f"{source}# {len(recipe)} steps\n", recipe=recipe) for recipe in steps]
+        wrong = candidate(of, f"{source}# wrong\n", recipe=("guess",))
+        rewritten += [*made, wrong]
+        judged += [verdict(one, speedup=speedup, jitter=0.05) for one, speedup in zip(made, speedups, strict=True)]
+        status = Status.CHEATED if place == 0 else Status.WRONG_OUTPUT
+        judged.append(replace(verdict(wrong, status=status, track=None), detail=detail))
+        for step in range(3):
+            own = candidate(of, f"{source}# step {step}\n", origin="contrastive_rl")
+            written.append(own)
+            is_correct = step > 0
+            learnt.append(
+                verdict(own, speedup=step + place / 3, track=Track.KERNEL, jitter=0.02)
+                if is_correct
+                else verdict(own, status=Status.CRASHED, track=None)
+            )
+            samples.append(drawn(own, step=step, number=place, exemplars=made if is_correct else ()))
+    return [
+        StageRecords(run_id="search", stage="filter_variants", candidates=rewritten, verdicts=judged),
+        StageRecords(run_id="rl", stage="contrastive_rl", candidates=written, verdicts=learnt, samples=samples),
+    ]
+
+
+def drawn(of, *, step, number, exemplars=(), policy="contrastive_rl", temperature=0.8):
+    return Sample(
+        problem_id=of.problem_id,
+        candidate_id=of.candidate_id,
+        prompt=f"{of.problem_id} {step}",
+        exemplar_ids=tuple(exemplar.candidate_id for exemplar in exemplars),
+        completion=of.source,
+        policy=policy,
+        temperature=temperature,
+        step=step,
+        number=number,
+    )
+
+
+def made_up_history(folder, **changes):
+    problems = made_up_problems()
+    return history_of(problems, made_up_runs(problems, **changes), folder / "history.duckdb")
+
+
+def made_up_exploration(folder, **changes):
+    return explore(made_up_history(folder, **changes))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.evaluate import baseline_speedups
 from flows.journal import read_records
+from flows.timed_baselines import baseline_speedups
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate

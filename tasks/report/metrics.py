@@ -33,6 +33,14 @@ def flat_metrics(summary: Sequence[SummaryRow], kernels: Sequence[BestKernel], g
     return nested
 
 
+def tracked_metrics(tree: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """The same numbers as MLflow names them, such as sft/train/sampled/correct."""
+    flat: dict[str, float] = {}
+    for name, value in tree.items():
+        flat |= tracked_metrics(value, f"{prefix}{name}/") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
 def summary_rows(summary: Sequence[SummaryRow]) -> list[Row]:
     """One flat row per policy, split and mode."""
     return [

@@ -1,18 +1,18 @@
-"""The report: one self-contained HTML page that works offline. Everything it shows is escaped by the template engine.
+"""The report: one self-contained HTML page that works offline. Everything it shows is escaped, or written as text.
 
-Only three things enter the page unescaped, and each is made by a library for that place: highlighted sources
-(pygments), figures as JSON (plotly), and plotly.js itself.
+What enters the page unescaped is made for that place by a library: figures as JSON (plotly), compressed data and
+plotly.js itself as base64, and the colours of highlighted sources.
 """
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tasks.judge.verdict import Status, Timing
 from tasks.problems.problem import Problem, Split
 from tasks.report import kernel_tables, plots, statistics, tables
 from tasks.report.baselines import Baselines
+from tasks.report.exploration import Exploration
+from tasks.report.payload import explored, kernel_texts, packed
 from tasks.report.summary import BestKernel, Gain, PolicySample, SummaryRow
 
 if TYPE_CHECKING:
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 LONG_TABLE = 14
 """Rows above which a table starts folded."""
+SCRIPTS = "scripts"
+SOURCE_STYLES = ("xcode", "lightbulb")
+"""Of pygments, for light and dark; their colours stand out from the page's own backgrounds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportData:
-    """Everything the page shows; nothing is read from disk or computed from the network."""
+    """What the stage evaluate found; nothing is read from disk or computed from the network."""
 
     problems: Sequence[Problem]
     samples: Sequence[PolicySample]
@@ -37,8 +40,6 @@ class ReportData:
     baselines: Baselines
     unfit: Collection[str]
     """Problems whose reference cannot serve as the truth."""
-    status_counts: Mapping[str, Mapping[str, int]]
-    """Stage to status to the number of verdicts."""
     params: Mapping[str, Any]
     """The sections of params.yaml as they were used."""
     environment: Mapping[str, str]
@@ -63,39 +64,29 @@ class Headline:
 class Chart:
     """A figure ready to be drawn by plotly.js."""
 
-    title: str
-    height: int
+    split: str
     json: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RoundPlot:
-    """The speedup of each timed round as positions between 0 and 100 on a log axis."""
-
-    points: tuple[float, ...]
-    even: float
-    """Position of 1x."""
-    low: str
-    high: str
-
-
-def render_report(data: ReportData) -> str:
-    """The whole page."""
+def render_report(data: ReportData, exploration: Exploration) -> str:
+    """The page of one run of all stages: what was measured of the policies, and every verdict."""
     import yaml
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
-    templates = _templates()
-    templates.globals.update(highlighted=_highlighted, round_plot=_round_plot, speed=tables.speed)
     quoted = {"device": data.device, "protocol": data.protocol}
-    return templates.get_template("page.html").render(
-        data=data,
+    return _rendered(
+        exploration,
+        curves=data.curves,
+        intro=(
+            f"{len(data.problems)} problems on {data.device}, protocol {data.protocol}. Every speedup is the time of "
+            f"the reference in eager mode divided by the time of the kernel, measured side by side."
+        ),
         headlines=_headlines(data),
         stage_tables=[
             tables.stage_table(data.summary, **quoted),
             tables.gain_table(data.gains),
             tables.problem_table(data.summary, **quoted),
         ],
+        charts=_charts(data),
         kernel_tables=[
             kernel_tables.quoted_table(
                 data.kernels,
@@ -104,22 +95,52 @@ def render_report(data: ReportData) -> str:
                 resamples=data.resamples,
                 seed=data.seed,
                 **quoted,
-            ),
-            kernel_tables.kernel_table(data.kernels, **quoted),
+            )
         ],
-        status_table=_status_table(data.status_counts),
-        stage_charts=_charts(
-            [plots.progress_bars(data.summary, split=split) for split in Split]
-            + [plots.speed_curve(data.samples, split=split) for split in Split]
-        ),
-        curve_charts=_charts(plots.learning_curves(data.curves)),
-        kernel_charts=_charts([plots.kernel_dots(data.kernels, baselines=data.baselines)]),
-        status_charts=_charts([plots.status_bars(data.status_counts)] if data.status_counts else []),
-        kernels=kernel_tables.fastest_first([kernel for kernel in data.kernels if kernel.verdict]),
+        data=data,
         params_text=yaml.safe_dump(dict(data.params), sort_keys=False),
+    )
+
+
+def render_history(exploration: Exploration, *, name: str) -> str:
+    """The page of a whole history, whatever was recorded in it: also of those who only search or judge."""
+    devices = exploration.verdicts["device"].n_unique()
+    return _rendered(
+        exploration,
+        curves=None,
+        intro=(
+            f"{len(exploration.verdicts):,} verdicts on {exploration.verdicts['candidate_id'].n_unique():,} candidates "
+            f"for {exploration.verdicts['problem_id'].n_unique():,} problems on {devices} "
+            f"{'device' if devices == 1 else 'devices'}, all that {name} remembers. Every speedup is the time of a "
+            f"baseline divided by the time of the kernel, measured side by side."
+        ),
+        headlines=[],
+        stage_tables=[],
+        charts=[],
+        kernel_tables=[],
+        data=None,
+        params_text="",
+    )
+
+
+def _rendered(exploration: Exploration, *, curves: plots.Curves | None, **parts: Any) -> str:
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    templates = _templates()
+    scripts = sorted(name for name in templates.list_templates() if name.startswith(f"{SCRIPTS}/"))
+    pages = exploration.pages
+    return templates.get_template("page.html").render(
+        **parts,
         long_table=LONG_TABLE,
-        highlight_css=Markup(_highlight_css()),
-        plotly_js=Markup(get_plotlyjs()),
+        num_pages=len(pages.kernels),
+        num_without_page=pages.num_without,
+        scripts=scripts,
+        source_css=Markup(source_css()),
+        style=plots.page_style(),
+        packed_data=packed(explored(exploration, curves=curves)),
+        packed_texts=packed(kernel_texts(exploration)),
+        packed_plotly=packed(get_plotlyjs()),
     )
 
 
@@ -138,6 +159,21 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def source_css() -> str:
+    """A rule for each kind of token that has a colour, for light and for dark."""
+    from pygments.styles import get_style_by_name
+    from pygments.token import STANDARD_TYPES
+
+    light, dark = (get_style_by_name(style) for style in SOURCE_STYLES)
+    rules = []
+    for kind, name in STANDARD_TYPES.items():
+        pair = [style.style_for_token(kind)["color"] for style in (light, dark)]
+        if name and any(pair):
+            colours = (f"#{colour}" if colour else "currentcolor" for colour in pair)
+            rules.append(f".tok-{name} {{ color: light-dark({', '.join(colours)}); }}")
+    return "\n".join(rules)
 
 
 def _headlines(data: ReportData) -> list[Headline]:
@@ -166,72 +202,25 @@ def _headlines(data: ReportData) -> list[Headline]:
         found.append(
             Headline(
                 value=tables.share(row.correct),
-                name=f"of samples correct, {_words(row.split)}",
+                name=f"of samples correct, {row.split.replace('_', ' ')}",
                 note=f"{row.policy}, {row.samples} samples of {row.problems} problems; geomean {speedup}",
             )
         )
     return found
 
 
-def _status_table(status_counts: Mapping[str, Mapping[str, int]]) -> tables.TextTable:
-    statuses = [status for status in Status if any(counts.get(status.value) for counts in status_counts.values())]
-    return tables.TextTable(
-        title="Verdicts by stage and status",
-        header=("stage", "judged", *(_words(status) for status in statuses)),
-        rows=tuple(
-            (stage, str(sum(counts.values())), *(str(counts.get(status.value, 0)) for status in statuses))
-            for stage, counts in status_counts.items()
-        ),
-        labels=1,
-        note="Numbers of verdicts. A text judged before under the same protocol is not judged again.",
-    )
-
-
-def _charts(figures: "Sequence[Figure | None]") -> list[Chart]:
+def _charts(data: ReportData) -> list[Chart]:
+    """Progress and speed of every split that was sampled."""
     from markupsafe import Markup
 
+    figures: dict[Split, list[Figure | None]] = {
+        split: [plots.progress_bars(data.summary, split=split), plots.speed_curve(data.samples, split=split)]
+        for split in Split
+    }
     return [
         # plotly's JSON has no "<" left in it, so it cannot end the script element that holds it.
-        Chart(
-            title=figure.layout.title.text,
-            height=figure.layout.height,
-            json=Markup(figure.to_json().replace("<", "\\u003c")),
-        )
-        for figure in figures
+        Chart(split=split.value, json=Markup(figure.to_json().replace("<", "\\u003c")))
+        for split, drawn in figures.items()
+        for figure in drawn
         if figure is not None
     ]
-
-
-def _round_plot(timing: Timing) -> RoundPlot:
-    ratios = [
-        reference / candidate for reference, candidate in zip(timing.reference_ms, timing.candidate_ms, strict=True)
-    ]
-    logs = [math.log(ratio) for ratio in ratios]
-    low, high = min([0.0, *logs]) - 0.05, max([0.0, *logs]) + 0.05
-    return RoundPlot(
-        points=tuple(round(100 * (log - low) / (high - low), 2) for log in logs),
-        even=round(100 * (0.0 - low) / (high - low), 2),
-        low=tables.speed(min(ratios)),
-        high=tables.speed(max(ratios)),
-    )
-
-
-def _highlighted(source: str) -> Any:
-    """The source as HTML with a class for every kind of token; pygments escapes it."""
-    from markupsafe import Markup
-    from pygments import highlight
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import PythonLexer
-
-    return Markup(highlight(source, PythonLexer(), HtmlFormatter(nowrap=True)))
-
-
-def _highlight_css() -> str:
-    from pygments.formatters import HtmlFormatter
-
-    light, dark = (HtmlFormatter(style=style).get_style_defs("pre.source") for style in ("xcode", "github-dark"))
-    return f"@media (prefers-color-scheme: light) {{{light}}}\n@media (prefers-color-scheme: dark) {{{dark}}}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

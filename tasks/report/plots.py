@@ -43,24 +43,16 @@ STATUS_STYLE = {
 STANDALONE_TEXT = "#5b6472"
 
 
-def learning_curves(curves: Curves) -> list["Figure"]:
-    """One figure per stage and value, values in the order they first appear."""
-    figures = []
-    for stage, rows in curves.items():
-        names = dict.fromkeys(name for row in rows for name in row if name != "step")
-        figures += [_learning_curve(stage, name, rows) for name in names]
-    return figures
-
-
 def speed_curve(samples: Sequence[PolicySample], *, split: Split) -> "Figure | None":
     """Share of each policy's samples that are correct and faster than x, for every x: fast_p over p.
 
-    Shows correctness, where a line starts, and speed, how far right it reaches. None when the split has no samples.
+    Shows correctness, where a line starts, and speed, how far right it reaches. None when no sample of the split is
+    correct.
     """
     chosen = _preferred_mode([sample for sample in samples if sample.split is split])
-    if not chosen:
-        return None
     known = [sample.speedup for sample in chosen if sample.speedup is not None]
+    if not known:
+        return None
     lowest, highest = 0.95 * min([1, *known]), max([1.2, *known])
     figure = _figure(f"Samples correct and faster than x, {_words(split)}", height=320)
     for policy in dict.fromkeys(sample.policy for sample in chosen):
@@ -138,47 +130,15 @@ def kernel_dots(kernels: Sequence[BestKernel], *, baselines: Baselines) -> "Figu
     return figure
 
 
-def status_bars(status_counts: Mapping[str, Mapping[str, int]]) -> "Figure":
-    """What became of everything judged: share of each status, by stage."""
-    stages = list(status_counts)
-    figure = _figure("What became of everything judged", height=130 + 34 * len(stages))
-    for status in reversed(Status):
-        counts = [status_counts[stage].get(status.value, 0) for stage in stages]
-        if any(counts):
-            colour, pattern = STATUS_STYLE[status]
-            totals = [sum(status_counts[stage].values()) for stage in stages]
-            figure.add_bar(
-                y=stages,
-                x=[count / max(total, 1) for count, total in zip(counts, totals, strict=True)],
-                name=status.value,
-                orientation="h",
-                marker={"color": colour, "pattern": {"shape": pattern, "fillmode": "overlay", "fgopacity": 0.4}},
-                customdata=counts,
-                hovertemplate="%{customdata} (%{x:.1%})",
-            )
-    figure.update_layout(barmode="stack", legend_traceorder="normal")
-    figure.update_xaxes(tickformat=".0%", range=[0, 1])
-    figure.update_yaxes(autorange="reversed")
-    return figure
-
-
-def _learning_curve(stage: str, name: str, rows: Sequence[Mapping[str, float]]) -> "Figure":
-    given = [row for row in rows if name in row]
-    label = _words(name)
-    figure = _figure(f"{stage}: {label}", height=240)
-    colour, _ = STAGE_STYLE.get(stage, (GREY, "solid"))
-    figure.add_scatter(
-        x=[row["step"] for row in given],
-        y=[row[name] for row in given],
-        mode="lines+markers" if len(given) <= 40 else "lines",
-        name=label,
-        line={"color": colour, "width": 2},
-        showlegend=False,
-    )
-    few = len(given) <= 10
-    figure.update_xaxes(title="step", dtick=1 if few else None)
-    figure.update_yaxes(tickformat=".0%" if "share" in name else None)
-    return figure
+def page_style() -> dict[str, Any]:
+    """Colours and symbols by what they stand for, and those of any series, for charts that the page itself makes."""
+    return {
+        "stages": {stage: colour for stage, (colour, _) in STAGE_STYLE.items()},
+        "tracks": {track.value if track else "unknown": style for track, style in TRACK_STYLE.items()},
+        "statuses": {status.value: style for status, style in STATUS_STYLE.items()},
+        "series": [BLUE, AMBER, GREEN, PINK, VIOLET, GREY],
+        "dashes": ["solid", "dash", "dot", "dashdot", "longdash"],
+    }
 
 
 def _figure(title: str, *, height: int) -> "Figure":
