@@ -18,9 +18,10 @@ import duckdb
 
 from tasks.errors import CudaL1Error, HistoryBusyError, MachineError, RecordError
 from tasks.history.schema import MIGRATIONS, STORAGE_VERSION, VIEWS
+from tasks.history.turns import rest, turn
 
 WAIT_S = 10.0
-RETRY_S = (0.005, 0.030)
+RETRY_S = (0.005, 0.015)
 
 # DuckDB has one class for most of what can happen to a file; these are its words.
 _LOCKED = ("Could not set lock on file", "different configuration than existing connections", "already attached")
@@ -83,6 +84,18 @@ def _connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnec
 
 
 def _open(path: Path, *, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
+    begun = time.monotonic()
+    while True:
+        with turn(path, is_reader=read_only, begun=begun, deadline=deadline) as turn_ends:
+            try:
+                return _open_until(turn_ends, path, read_only=read_only)
+            except HistoryBusyError:
+                if time.monotonic() > deadline:
+                    raise
+        rest()
+
+
+def _open_until(deadline: float, path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     while True:
         try:
             return duckdb.connect(path, read_only=read_only)
