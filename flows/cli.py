@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows.hacks import add_hacks_command
+from flows.history_command import add_history_command
 from flows.judge_command import add_judge_command
 from flows.project import project_folder
 from flows.stages import STAGES
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_judge_command(commands)
     add_hacks_command(commands)
+    add_history_command(commands)
 
     sql = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
     sql.add_argument("query", help='such as "SELECT * FROM best_kernels"')
