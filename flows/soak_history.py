@@ -29,7 +29,8 @@ from tasks.variants.candidate import Candidate
 NUM_EACH = 4
 BATCH = 20
 ROUNDS = 9
-PAUSES_S = {"writer": 0.5, "reader": 0.2}
+BYSTANDER = "bystander"
+PAUSES_S = {"writer": 0.5, "reader": 0.2, BYSTANDER: 0.2}
 """The longest pauses: a writer appends some 50 verdicts a second, many times what a judge reaches."""
 KILL_EVERY_S = (0.2, 2.0)
 END_S = 60.0
@@ -63,6 +64,9 @@ class Soaked:
     median_append_s: float
     median_query_s: float
     num_late_queries: int
+    longest_query_alone_s: float
+    """Of a bystander with a file of its own: what the machine takes where nobody else wants the file."""
+    num_late_queries_alone: int
     errors: list[str]
 
     @property
@@ -73,14 +77,15 @@ class Soaked:
 def soak(folder: Path, *, duration_s: float, seed: int) -> Soaked:
     """Let them loose on a history in the folder, kill and restart one after another, and count."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tasks.history.store"])
+    context.set_forkserver_preload(["tasks.history.store", "flows.engine"])
     history, rng = folder / "history.duckdb", random.Random(seed)
-    jobs = [(work, folder / f"{name}_{n}") for name, work in _WORK.items() for n in range(NUM_EACH)]
+    jobs = [(work, history, folder / f"{name}_{n}") for name, work in _WORK.items() for n in range(NUM_EACH)]
+    jobs.append((read_on, _quiet_history(folder / "quiet" / "history.duckdb"), folder / BYSTANDER))
     begun = time.monotonic()
     end = begun + duration_s
 
-    def start(work: Callable[[Path, Path, float], None], notes: Path) -> BaseProcess:
-        process = context.Process(target=work, args=(history, notes, end), daemon=True)
+    def start(work: Callable[[Path, Path, float], None], file: Path, notes: Path) -> BaseProcess:
+        process = context.Process(target=work, args=(file, notes, end), daemon=True)
         process.start()
         return process
 
@@ -97,8 +102,8 @@ def soak(folder: Path, *, duration_s: float, seed: int) -> Soaked:
             num_kills += 1
     for process in running:
         process.join(END_S)
-    unfinished = [notes.name for process, (_, notes) in zip(running, jobs, strict=True) if process.exitcode != 0]
-    notes_by_name = {notes.name: _read(notes) for _, notes in jobs}
+    unfinished = [notes.name for process, (_, _, notes) in zip(running, jobs, strict=True) if process.exitcode != 0]
+    notes_by_name = {notes.name: _read(notes) for *_, notes in jobs}
     return _summed(
         notes_by_name,
         stored=_stored(history),
@@ -193,6 +198,16 @@ def _batch(writer: str, number: int) -> tuple[Problem, list[Candidate], list[Ver
     return problem, candidates, verdicts
 
 
+def _quiet_history(path: Path) -> Path:
+    """A history with one batch that nobody writes to any more."""
+    from tasks.history.store import History
+
+    problem, candidates, verdicts = _batch(BYSTANDER, 0)
+    run = Run(run_id=BYSTANDER, stage="soak", seed=0, params={}, started_at=0.0)
+    History(path).append(run, problems=[problem], candidates=candidates, verdicts=verdicts)
+    return path
+
+
 def _stored(history: Path) -> list[dict[str, int]]:
     """How often each candidate stands in the table of candidates, and in that of verdicts; read row by row."""
     from tasks.history.store import History
@@ -221,7 +236,7 @@ def _summed(
             missing = [sum(name not in counts for name in ids) for counts in stored]
             lost += max(missing) if number < num_batches else 0
             torn += any(number not in (0, BATCH) for number in missing) or len(set(missing)) > 1
-    appends, queries = (sorted(_times(notes, name)) for name in _WORK)
+    appends, queries, alone = (sorted(_times(notes, name)) for name in (*_WORK, BYSTANDER))
     return Soaked(
         duration_s=round(duration_s, 1),
         num_kills=num_kills,
@@ -237,6 +252,8 @@ def _summed(
         median_append_s=round(statistics.median(appends), 3),
         median_query_s=round(statistics.median(queries), 3),
         num_late_queries=sum(taken_s > LATE_S for taken_s in queries),
+        longest_query_alone_s=round(alone[-1], 3),
+        num_late_queries_alone=sum(taken_s > LATE_S for taken_s in alone),
         errors=errors + [f"{name}: {said}" for name, lines in notes.items() for _, said in lines if not _is_fine(said)],
     )
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tasks.errors import MachineError
+from tasks.errors import MachineError, RecordError
 from tasks.history.connection import reading, writing
+from tasks.history.tables import quoted, tables_of
 
 
 @contextmanager
@@ -31,11 +32,23 @@ def copied(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def migrated_copy(path: Path) -> Iterator[Path]:
-    """A copy that this version's schema fits; the file stays of the version it is."""
+    """A copy that this version's schema fits and of which every row can be read; the file stays as it is."""
     with copied(path) as copy:
-        with writing(copy):
-            pass  # opening it for writing migrates it
+        with speaking_of(path, copy), writing(copy) as connection:  # which migrates it
+            # Read once as a whole: what is damaged is found here, where it can only be this file.
+            for table in tables_of(connection):
+                name = quoted(table.name)
+                connection.execute(f"SELECT bit_xor(hash({name})) FROM {name}")
         yield copy
+
+
+@contextmanager
+def speaking_of(path: Path, copy: Path) -> Iterator[None]:
+    """Errors about a copy become errors about the file it was made of."""
+    try:
+        yield
+    except RecordError as error:
+        raise RecordError(str(error).replace(str(copy), str(path))) from error
 
 
 def wal_of(path: Path) -> Path:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import duckdb
 
-from tasks.errors import RecordError
 from tasks.history.connection import reading, writing
-from tasks.history.copies import copied, wal_of
+from tasks.history.copies import copied, speaking_of, wal_of
 from tasks.history.schema import MIGRATIONS
 from tasks.history.tables import VERSION_TABLE, Table, quoted, tables_of
 
@@ -55,10 +54,8 @@ def inspect_history(
             ((tags,),) = connection.execute(
                 "SELECT tags FROM duckdb_databases() WHERE database_name = current_database()"
             ).fetchall()
-        try:
+        with speaking_of(path, copy):
             num_rows, mistakes = _read_through(copy, on_table)
-        except RecordError as error:
-            raise RecordError(str(error).replace(str(copy), str(path))) from error
     return Inspection(
         path=str(path),
         size_bytes=size_bytes,

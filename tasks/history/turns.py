@@ -1,8 +1,9 @@
 """Taking turns at a history file, among processes.
 
 DuckDB's lock goes to whoever happens to ask the moment it is free: readers that come and go keep writers out, and of
-several writers one gets it again and again. So whoever wants it takes a turn first and keeps it until DuckDB has opened
-the file, while nobody else asks. A turn is a lock on the folder, which the kernel takes back from whoever is killed.
+several writers one gets it again and again. So whoever wants it takes a turn first: a reader until DuckDB has opened
+the file for it, a writer until it has closed it. A turn is a lock on the folder, which the kernel takes back from
+whoever is killed.
 """
 
 import fcntl
@@ -17,8 +18,8 @@ from pathlib import Path
 TURN_S = 0.3
 """Whoever has not opened the file by then lets others try: they may read beside a reader that keeps a writer out."""
 _REST_S = 0.03
-_PAUSES_S = (0.002, 0.02)
-_READERS_HALVED_EVERY_S, _WRITERS_HALVED_EVERY_S = 0.01, 0.1
+_PAUSES_S = (0.004, 0.02)
+_READERS_HALVED_EVERY_S, _WRITERS_HALVED_EVERY_S = 0.01, 0.5
 
 
 @contextmanager
