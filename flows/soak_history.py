@@ -20,26 +20,16 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from flows.engine import WORK, progress, say
-from tasks.errors import CudaL1Error
-from tasks.history.records import Run
-from tasks.judge.verdict import Status, Timing, Verdict
-from tasks.problems.problem import Problem, Split
-from tasks.variants.candidate import Candidate
+from flows.soak_history_jobs import BATCH, BYSTANDER, batch, quiet_history, read_notes, read_on, write_on
 
 NUM_EACH = 4
-BATCH = 20
-ROUNDS = 9
-BYSTANDER = "bystander"
-PAUSES_S = {"writer": 0.5, "reader": 0.2, BYSTANDER: 0.2}
-"""The longest pauses: a writer appends some 50 verdicts a second, many times what a judge reaches."""
 KILL_EVERY_S = (0.2, 2.0)
 END_S = 60.0
 """What the last append or query may take after the end."""
 LATE_S = 1.0
 """What a reader may wait."""
 
-# One query, hence as of one moment.
-_COUNTS = "SELECT count(*), coalesce(sum(len(reference_ms)), 0)::BIGINT FROM verdicts"
+_WORK = {"writer": write_on, "reader": read_on}
 _STORED = "SELECT candidate_id, count(*) FROM {table} GROUP BY candidate_id"
 
 
@@ -80,7 +70,7 @@ def soak(folder: Path, *, duration_s: float, seed: int) -> Soaked:
     context.set_forkserver_preload(["tasks.history.store", "flows.engine"])
     history, rng = folder / "history.duckdb", random.Random(seed)
     jobs = [(work, history, folder / f"{name}_{n}") for name, work in _WORK.items() for n in range(NUM_EACH)]
-    jobs.append((read_on, _quiet_history(folder / "quiet" / "history.duckdb"), folder / BYSTANDER))
+    jobs.append((read_on, quiet_history(folder / "quiet" / "history.duckdb"), folder / BYSTANDER))
     begun = time.monotonic()
     end = begun + duration_s
 
@@ -103,7 +93,7 @@ def soak(folder: Path, *, duration_s: float, seed: int) -> Soaked:
     for process in running:
         process.join(END_S)
     unfinished = [notes.name for process, (_, _, notes) in zip(running, jobs, strict=True) if process.exitcode != 0]
-    notes_by_name = {notes.name: _read(notes) for *_, notes in jobs}
+    notes_by_name = {notes.name: read_notes(notes) for *_, notes in jobs}
     return _summed(
         notes_by_name,
         stored=_stored(history),
@@ -111,101 +101,6 @@ def soak(folder: Path, *, duration_s: float, seed: int) -> Soaked:
         num_kills=num_kills,
         duration_s=time.monotonic() - begun,
     )
-
-
-def write_on(history: Path, notes: Path, end: float) -> None:
-    """Append batch after batch until the end, from the first that is not acknowledged."""
-    from tasks.history.store import History
-
-    run = Run(run_id=notes.name, stage="soak", seed=0, params={}, started_at=0.0)
-    acknowledged = sum(said == "ok" for _, said in _read(notes))
-
-    def append() -> str:
-        nonlocal acknowledged
-        problem, candidates, verdicts = _batch(notes.name, acknowledged)
-        History(history).append(run, problems=[problem], candidates=candidates, verdicts=verdicts)
-        acknowledged += 1
-        return "ok"
-
-    _go_on(append, notes, end)
-
-
-def read_on(history: Path, notes: Path, end: float) -> None:
-    """Ask again and again until the end; what is seen never shrinks and never holds a part of a batch."""
-    from tasks.history.store import History
-
-    seen = 0
-
-    def ask() -> str:
-        nonlocal seen
-        if not history.exists():
-            return "nothing yet"
-        ((num_verdicts, num_rounds),) = History(history).query(_COUNTS).rows()
-        if num_verdicts < seen or num_verdicts % BATCH or num_rounds != num_verdicts * ROUNDS:
-            return f"{num_verdicts} verdicts with {num_rounds} rounds after {seen} verdicts"
-        seen = num_verdicts
-        return "ok"
-
-    _go_on(ask, notes, end)
-
-
-_WORK = {"writer": write_on, "reader": read_on}
-
-
-def _go_on(act: Callable[[], str], notes: Path, end: float) -> None:
-    """Act until the end, and note after each time what it took and what was said, in one system call."""
-    longest_pause_s = PAUSES_S[notes.name.partition("_")[0]]
-    with notes.open("ab", buffering=0) as file:
-        while (begun := time.monotonic()) < end:
-            try:
-                said = act()
-            except CudaL1Error as error:
-                said = f"{type(error).__name__}: {error}"
-            file.write((json.dumps([time.monotonic() - begun, said]) + "\n").encode())
-            time.sleep(random.uniform(0, longest_pause_s))
-
-
-def _read(notes: Path) -> list[tuple[float, str]]:
-    """How long each time took, and what was said."""
-    lines = notes.read_text().splitlines() if notes.exists() else []
-    return [(taken_s, said) for taken_s, said in map(json.loads, lines)]
-
-
-def _batch(writer: str, number: int) -> tuple[Problem, list[Candidate], list[Verdict]]:
-    """One append: so many candidates of the writer's own problem with a verdict each, the same ones every time."""
-    problem = Problem(
-        problem_id=f"level1/{writer}",
-        level=1,
-        family=writer,
-        split=Split.TRAIN,
-        source="class Model: ...\ndef get_inputs(): ...\n",
-    )
-    sources = [f"class ModelNew: ...  # {writer} {number} {place}\n" for place in range(BATCH)]
-    candidates = [Candidate(problem_id=problem.problem_id, source=source, origin="soak") for source in sources]
-    verdicts = [
-        Verdict(
-            candidate_id=candidate.candidate_id,
-            problem_id=problem.problem_id,
-            status=Status.CORRECT,
-            device="none",
-            protocol="soak",
-            timing=Timing(baseline="eager", reference_ms=(2.0,) * ROUNDS, candidate_ms=(1.0,) * ROUNDS),
-            seconds=0.0,
-            judged_at=float(number),
-        )
-        for candidate in candidates
-    ]
-    return problem, candidates, verdicts
-
-
-def _quiet_history(path: Path) -> Path:
-    """A history with one batch that nobody writes to any more."""
-    from tasks.history.store import History
-
-    problem, candidates, verdicts = _batch(BYSTANDER, 0)
-    run = Run(run_id=BYSTANDER, stage="soak", seed=0, params={}, started_at=0.0)
-    History(path).append(run, problems=[problem], candidates=candidates, verdicts=verdicts)
-    return path
 
 
 def _stored(history: Path) -> list[dict[str, int]]:
@@ -232,7 +127,7 @@ def _summed(
         acknowledged += num_batches * BATCH
         # One more may be there: the writer was killed before it could note it.
         for number in range(num_batches + 1):
-            ids = [candidate.candidate_id for candidate in _batch(writer, number)[1]]
+            ids = [candidate.candidate_id for candidate in batch(writer, number)[1]]
             missing = [sum(name not in counts for name in ids) for counts in stored]
             lost += max(missing) if number < num_batches else 0
             torn += any(number not in (0, BATCH) for number in missing) or len(set(missing)) > 1

@@ -30,7 +30,6 @@ _DAMAGED = ("not a valid DuckDB database file", "Corrupt database file", "Could 
 _UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
 # DuckDB takes a SQLite file for one that an extension opens, and looks for that.
 _FOREIGN = ("sqlite_scanner",)
-_HEADERS_BYTES = 3 * 4096
 _NEWER_FORMAT = ("Trying to read a database file with version number",)
 
 # Within this process DuckDB does not lock but refuses or shares, depending on the mode; so we queue up ourselves.
@@ -48,7 +47,6 @@ def reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     if not path.exists():
         raise RecordError(f"there is no history at {path} yet; it appears with the first stage that runs")
     with _connected(path, read_only=True) as connection:
-        _refuse_truncated(connection, path)
         _applied_version(connection, path)
         yield connection
 
@@ -169,15 +167,6 @@ def _applied_version(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple
             f"{len(MIGRATIONS)}); update the project, or use another path"
         )
     return version, views
-
-
-def _refuse_truncated(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    """What was asked for may stand in the part that is left; the next append would fail all the same."""
-    ((blocks_bytes,),) = connection.execute("SELECT total_blocks * block_size FROM pragma_database_size()").fetchall()
-    if path.stat().st_size < _HEADERS_BYTES + blocks_bytes:
-        raise RecordError(
-            f"{path} is damaged: its end is missing. It was left as it is; move it away and restore it from a copy"
-        )
 
 
 @contextmanager

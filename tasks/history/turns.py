@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-TURN_S = 0.3
+TURN_S = 0.6
 """Whoever has not opened the file by then lets others try: they may read beside a reader that keeps a writer out."""
 _REST_S = 0.03
 _PAUSES_S = (0.004, 0.02)
