@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.project import project_folder
+from flows.snapshot import SNAPSHOT
 from tasks.errors import MachineError, RecordError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tasks.history.merge import TableMerge
 
 HISTORY = Path("data/history.duckdb")
-SNAPSHOT = Path("data/history")
 
 
 def add_history_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
