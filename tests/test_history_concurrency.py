@@ -1,15 +1,16 @@
 """Writers and readers of one history killed at random: a short soak, and that taking turns works as it says."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from history_builders import distinct, problem, run, verdict
+from history_builders import run
 
 from flows.soak_history import soak
-from tasks.errors import HistoryBusyError
-from tasks.history import connection
 from tasks.history.inspection import inspect_history
 from tasks.history.store import History
 from tasks.history.turns import turn
@@ -33,9 +34,8 @@ def test_a_soak_finds_rows_that_are_lost_or_torn(tmp_path, monkeypatch):
 
     def lossy(path):
         counts = stored(path)
-        for count in counts:
-            count.pop(sorted(set(counts[0]) & set(counts[1]))[0], None)
-        return counts
+        lost = min(counts[0])
+        return [{name: number for name, number in count.items() if name != lost} for count in counts]
 
     monkeypatch.setattr(soak_history, "_stored", lossy)
     soaked = soak(tmp_path, duration_s=3.0, seed=2)
@@ -75,47 +75,76 @@ def test_a_folder_that_cannot_be_locked_keeps_nobody_waiting(tmp_path):
         assert until > time.monotonic()
 
 
-def test_a_turn_ends_with_a_killed_process(tmp_path):
+ROOT = Path(__file__).parent.parent
+# The code beside these tests, wherever the project is installed.
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+
+# Takes a turn, or holds the file open to read, until its stdin is closed.
+HOLDER = """
+import sys, time
+from pathlib import Path
+from tasks.history import connection
+from tasks.history.turns import turn
+
+path, now = Path(sys.argv[2]), time.monotonic()
+held = turn(path, is_reader=True, begun=now, deadline=now + 60) if sys.argv[1] == "turn" else connection.reading(path)
+with held:
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def hold():
+    """Start processes that hold something; they end with the test."""
+    holders = []
+
+    def start(what, path):
+        command = [sys.executable, "-c", HOLDER, what, path]
+        holders.append(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        )
+        assert holders[-1].stdout.readline() == "held\n"
+        return holders[-1]
+
+    yield start
+    for holder in holders:
+        holder.communicate(timeout=60)
+
+
+def test_a_turn_ends_with_a_killed_process(tmp_path, hold):
     path = tmp_path / "history.duckdb"
-    taken, told = os.pipe()
-    child = os.fork()
-    if not child:
-        with in_turn(path, wait_s=60):
-            os.write(told, b"x")
-            time.sleep(60)
-        os._exit(0)
-    os.read(taken, 1)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
+    holder = hold("turn", path)
+    holder.kill()
+    holder.wait()
     with in_turn(path, wait_s=60) as until:
         assert until > time.monotonic()
 
 
-def test_readers_get_by_while_a_writer_waits_for_another_reader(tmp_path, monkeypatch):
+WRITER = """
+import sys
+from pathlib import Path
+from history_builders import run
+from tasks.history import connection
+from tasks.history.store import History
+
+connection.WAIT_S = 60.0
+print("appending", flush=True)
+History(Path(sys.argv[1])).append(run("another"))
+"""
+
+
+def test_readers_get_by_while_a_writer_waits_for_another_reader(tmp_path, hold):
     """As with a DuckDB shell that only reads: it keeps writers out, and nobody else."""
-    monkeypatch.setattr(connection, "WAIT_S", 2.0)
     history = History(tmp_path / "history.duckdb")
-    judged = distinct(3)
-    history.append(run(), problems=[problem()], candidates=judged, verdicts=[verdict(one) for one in judged])
-    reading, leave = os.pipe(), os.pipe()
-    shell = os.fork()
-    if not shell:
-        with connection.reading(history.path):
-            os.write(reading[1], b"x")
-            os.read(leave[0], 1)
-        os._exit(0)
-    os.read(reading[0], 1)
-    writer = os.fork()
-    if not writer:
-        try:
-            history.append(run("another"))
-        except HistoryBusyError:
-            os._exit(7)
-        os._exit(0)
-    try:
-        for _ in range(3):
-            assert history.query("SELECT count(*) FROM verdicts").item() == 3
-    finally:
-        os.write(leave[1], b"x")
-        assert os.waitpid(shell, 0)[1] == 0
-        assert os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]) in (0, 7)
+    history.append(run())
+    shell = hold("file", history.path)
+    command = [sys.executable, "-c", WRITER, history.path]
+    writer = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout.readline() == "appending\n"
+    for _ in range(3):
+        assert history.query("SELECT count(*) FROM runs").item() == 1
+    shell.communicate(timeout=60)
+    writer.communicate(timeout=60)
+    assert writer.returncode == 0
+    assert history.query("SELECT count(*) FROM runs").item() == 2

@@ -20,6 +20,7 @@ from tasks.history.merge import merge_history
 from tasks.history.schema import MIGRATIONS
 from tasks.history.store import History
 
+ROOT = Path(__file__).parent.parent
 QUESTION = "SELECT * FROM verdicts JOIN candidates USING (candidate_id) ORDER BY ALL"
 
 
@@ -194,7 +195,8 @@ History(Path(sys.argv[1])).append(
 @pytest.fixture
 def with_a_log(path):
     """A history whose last writer was killed between its commit and the end of its append."""
-    subprocess.run([sys.executable, "-c", KILLED, path], cwd=Path(__file__).parent, check=False)
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    subprocess.run([sys.executable, "-c", KILLED, path], env=environment, check=False)
     assert path.with_name("history.duckdb.wal").stat().st_size > 0
     return path
 

@@ -82,6 +82,9 @@ def _read_through(copy: Path, on_table: Callable[[str, int, int], None]) -> tupl
             for column, referred in _REFERENCES.items():
                 if column in table.columns and referred in names and table.name != referred:
                     mistakes += _dangling(connection, table, column, referred)
+        for table in tables:
+            # Takes every key out of its index, all of which has to be read for that.
+            connection.execute(f"DELETE FROM {quoted(table.name)}")
     return num_rows, mistakes
 
 
