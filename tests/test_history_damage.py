@@ -131,12 +131,6 @@ def newer(path):
         database.execute("UPDATE schema_version SET version = ?", [len(MIGRATIONS) + 1])
 
 
-def sqlite_file(path):
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE t (x)")
-    database.close()
-
-
 FOREIGN = {
     "text": (lambda path: path.write_text("step,loss\n1,0.5\n"), "not a DuckDB file"),
     "another database": (another_database, "not a history of this project"),
@@ -158,7 +152,9 @@ def test_a_file_that_is_no_history_is_named_and_left_as_it_is_by_everything(tmp_
 
 
 def test_a_sqlite_file_is_named(tmp_path):
-    sqlite_file(tmp_path / "history.duckdb")
+    with sqlite3.connect(tmp_path / "history.duckdb") as database:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
     with pytest.raises(RecordError, match=r"is a SQLite file|not a history of this project"):
         TOUCHES["query"](tmp_path / "history.duckdb")
 
