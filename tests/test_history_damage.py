@@ -245,8 +245,3 @@ def test_check_finds_rows_that_refer_to_nothing(path):
     with duckdb.connect(path) as database:
         database.execute("DELETE FROM candidates WHERE candidate_id IN (SELECT candidate_id FROM candidates LIMIT 3)")
     assert inspect_history(path).mistakes == ("verdicts: 3 row(s) whose candidate_id is not in candidates",)
-
-
-def test_check_of_a_file_that_is_not_there_says_so(tmp_path):
-    with pytest.raises(RecordError, match="no history at"):
-        inspect_history(tmp_path / "history.duckdb")
