@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows.hacks import add_hacks_command
+from flows.history_command import add_history_command
 from flows.judge_command import add_judge_command
 from flows.kernelbench import add_kernelbench_command, list_problems
 from flows.optimize_command import add_optimize_command
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add_kernelbench_command(commands)
     add_optimize_command(commands)
     add_hacks_command(commands)
+    add_history_command(commands)
 
     add_sql_command(commands)
 

@@ -22,7 +22,9 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 
 from flows.server import is_alive
+from flows.snapshot import SNAPSHOT, is_versioned, snapshot_history
 from flows.stages import STAGES
+from tasks.errors import MachineError
 
 SKIPPED = ("didn't change, skipping", "is cached - skipping run")
 """What DVC prints when a stage is up to date, or its outputs only have to be fetched from the cache."""
@@ -55,6 +57,17 @@ def reproduce(stage: str) -> State | None:
     return Completed(name="Cached", message="nothing it depends on has changed") if skipped else None
 
 
+@task(cache_policy=NO_CACHE, persist_result=False)
+def version_history() -> None:
+    """Let DVC version the history; what the stages made stands, whether that works or not."""
+    logger = get_run_logger()
+    try:
+        snapshot_history()
+        logger.info("the history is versioned: commit %s.dvc", SNAPSHOT)
+    except MachineError as error:
+        logger.warning("%s", error)
+
+
 @flow(name="cuda_l1")
 def pipeline(until: str = STAGES[-1]) -> None:
     """Bring every stage up to date, in order, up to and including one of them."""
@@ -63,7 +76,9 @@ def pipeline(until: str = STAGES[-1]) -> None:
         logger.info("stage %d of %d: %s", number, len(STAGES), stage)
         reproduce(stage)
         if stage == until:
-            return
+            break
+    if until == STAGES[-1] and is_versioned():
+        version_history()
 
 
 def main() -> None:

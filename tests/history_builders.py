@@ -8,8 +8,8 @@ from tasks.variants.candidate import Candidate
 REFERENCE = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
 
 
-def run(run_id="run-1", *, stage="filter_variants", seed=0, params=None, started_at=1.7e9):
-    return Run(run_id=run_id, stage=stage, seed=seed, params=params or {}, started_at=started_at)
+def run(run_id="run-1", *, stage="filter_variants", seed=0, params=None, started_at=1.7e9, git_commit=None):
+    return Run(run_id=run_id, stage=stage, seed=seed, params=params or {}, started_at=started_at, git_commit=git_commit)
 
 
 def problem(problem_id="level1/relu", *, split=Split.TRAIN, source=REFERENCE):

@@ -11,22 +11,26 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import duckdb
+import pyarrow  # noqa: F401 - otherwise the first answer imports it, while everybody waits for the file
 
 from tasks.errors import CudaL1Error, HistoryBusyError, MachineError, RecordError
 from tasks.history.schema import MACROS, MIGRATIONS, STORAGE_VERSION, SUMMARIES, TABLE_MACROS, VIEWS
 from tasks.history.summaries import make_summaries, repair_summaries
+from tasks.history.turns import rest, turn
 
 WAIT_S = 10.0
-RETRY_S = (0.005, 0.030)
+RETRY_S = (0.005, 0.015)
 
 # DuckDB has one class for most of what can happen to a file; these are its words.
 _LOCKED = ("Could not set lock on file", "different configuration than existing connections", "already attached")
 _DAMAGED = ("not a valid DuckDB database file", "Corrupt database file", "Could not read enough bytes", "checksum")
 _UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
+# DuckDB takes a SQLite file for one that an extension opens, and looks for that.
+_FOREIGN = ("sqlite_scanner",)
 _NEWER_FORMAT = ("Trying to read a database file with version number",)
 
 # Within this process DuckDB does not lock but refuses or shares, depending on the mode; so we queue up ourselves.
@@ -76,17 +80,34 @@ def _connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnec
     if not _in_this_process.acquire(timeout=WAIT_S):
         raise HistoryBusyError(_busy(path, "another thread of this process"))
     try:
-        connection = _open(path, read_only=read_only, deadline=deadline)
-        try:
-            with _explained(path):
-                yield connection
-        finally:
-            connection.close()
+        with ExitStack() as turns:
+            connection = _open(path, turns, read_only=read_only, deadline=deadline)
+            if read_only:
+                turns.close()
+            try:
+                with _explained(path):
+                    yield connection
+            finally:
+                connection.close()
     finally:
         _in_this_process.release()
 
 
-def _open(path: Path, *, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
+def _open(path: Path, turns: ExitStack, *, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
+    """A connection, and a turn that is on the stack until others may ask for one too."""
+    begun = time.monotonic()
+    while True:
+        turn_ends = turns.enter_context(turn(path, is_reader=read_only, begun=begun, deadline=deadline))
+        try:
+            return _open_until(turn_ends, path, read_only=read_only)
+        except HistoryBusyError:
+            if time.monotonic() > deadline:
+                raise
+        turns.close()
+        rest()
+
+
+def _open_until(deadline: float, path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     while True:
         try:
             return duckdb.connect(path, read_only=read_only)
@@ -180,6 +201,8 @@ def _explanation(error: duckdb.Error, path: Path) -> CudaL1Error:
     """Our error for one of DuckDB's, with the remedy."""
     if _says(error, _NEWER_FORMAT):
         return RecordError(f"{path} was written by a newer DuckDB; update duckdb, or use another path ({error})")
+    if _says(error, _FOREIGN):
+        return RecordError(f"{path} is a SQLite file, not a history; it was left as it is, use another path")
     if _says(error, _DAMAGED):
         return RecordError(
             f"{path} is damaged or not a DuckDB file; it was left as it is. Move it away and restore it from a copy: "
