@@ -19,9 +19,18 @@ REWRITES = tuple(f"{group}_{n}" for group in ("fuse", "inplace", "algebra", "gra
 DEVICES = ("Intel(R) Xeon(R) Processor", "NVIDIA H100 80GB HBM3")
 SERIES = ((DEVICES[0], "eager"), (DEVICES[1], "eager"), (DEVICES[0], "compile"), (DEVICES[1], "eager"))
 CHECKS = (
-    "fresh_inputs called_twice output_kept fresh_inputs fresh_inputs negated_inputs large_inputs small_inputs "
-    "outliers_inputs few_values_inputs timed_outputs"
-).split()
+    "fresh_inputs",
+    "called_twice",
+    "output_kept",
+    "fresh_inputs",
+    "fresh_inputs",
+    "negated_inputs",
+    "large_inputs",
+    "small_inputs",
+    "outliers_inputs",
+    "few_values_inputs",
+    "timed_outputs",
+)
 FAILURES = (Status.CRASHED,) * 4 + (Status.COMPILE_ERROR,) * 3 + (Status.WRONG_OUTPUT,) * 2 + (Status.UNSTABLE,)
 STARTED_AT = 1.75e9
 LINES = (

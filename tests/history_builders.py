@@ -16,7 +16,9 @@ def problem(problem_id="level1/relu", *, split=Split.TRAIN, source=REFERENCE):
     return Problem(problem_id=problem_id, level=int(problem_id[5]), family="elementwise", split=split, source=source)
 
 
-def candidate(source="class ModelNew: ...\n", *, problem_id="level1/relu", origin="rewrites", recipe=(), parent_id=None):
+def candidate(
+    source="class ModelNew: ...\n", *, problem_id="level1/relu", origin="rewrites", recipe=(), parent_id=None
+):
     return Candidate(problem_id=problem_id, source=source, origin=origin, recipe=recipe, parent_id=parent_id)
 
 

@@ -84,7 +84,9 @@ def test_verdicts_that_came_in_another_way_are_in_the_summaries_when_writing_end
     one = candidate()
     history.append(run(), problems=[problem()], candidates=[one], verdicts=[verdict(one)])
     with writing(history.path) as connection:
-        connection.execute("INSERT INTO verdicts SELECT * REPLACE ('another' AS verdict_id, 8.0 AS speedup) FROM verdicts")
+        connection.execute(
+            "INSERT INTO verdicts SELECT * REPLACE ('another' AS verdict_id, 8.0 AS speedup) FROM verdicts"
+        )
         connection.execute("INSERT INTO run_verdicts VALUES ('run-1', 'another')")
     assert history.query("SELECT speedup, num_verdicts FROM candidate_speedups").rows() == [(pytest.approx(4.0), 2)]
     assert differences(history) == []
@@ -126,8 +128,13 @@ def test_a_cost_of_an_unknown_candidate_is_refused(history):
 
 def test_a_run_is_linked_to_what_other_systems_call_it_once(history):
     for _ in range(2):
-        history.append(run(), links=[RunLink(system="mlflow", identifier="abc"), RunLink(system="dvc", identifier="d1")])
-    assert history.query("FROM run_links ORDER BY system").rows() == [("run-1", "dvc", "d1"), ("run-1", "mlflow", "abc")]
+        history.append(
+            run(), links=[RunLink(system="mlflow", identifier="abc"), RunLink(system="dvc", identifier="d1")]
+        )
+    assert history.query("FROM run_links ORDER BY system").rows() == [
+        ("run-1", "dvc", "d1"),
+        ("run-1", "mlflow", "abc"),
+    ]
 
 
 def test_a_parent_is_where_a_kernel_comes_from(history):
