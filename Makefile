@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test lint bench-learning bench-judge fuzz soak clean
+.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-history fuzz soak clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -33,6 +33,9 @@ bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; r
 
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
 	@python -m flows.bench_judge $(BENCH_JUDGE)
+
+bench-history: setup  ## a history of 10 million rounds beside SQLite and JSON files; results in work/bench-history.json
+	@python -m flows.bench_history $(BENCH_HISTORY)
 
 fuzz: setup  ## 10,000 random candidates through the judge; resumes, results in work/fuzz
 	@python -m flows.fuzz_judge $(FUZZ)
