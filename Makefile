@@ -5,7 +5,11 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
+<<<<<<< HEAD
 .PHONY: help setup repro smoke test lint bench-learning bench-judge bench-optimize fuzz soak clean
+=======
+.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-history fuzz soak clean
+>>>>>>> w-a
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -34,8 +38,13 @@ bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; r
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
 	@python -m flows.bench_judge $(BENCH_JUDGE)
 
+<<<<<<< HEAD
 bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in docs/results/optimize-cpu.md
 	@python -m flows.bench_optimize $(BENCH_OPTIMIZE)
+=======
+bench-history: setup  ## a history of 10 million rounds beside SQLite and JSON files; results in work/bench-history.json
+	@python -m flows.bench_history $(BENCH_HISTORY)
+>>>>>>> w-a
 
 fuzz: setup  ## 10,000 random candidates through the judge; resumes, results in work/fuzz
 	@python -m flows.fuzz_judge $(FUZZ)

@@ -16,11 +16,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from flows.bench_history_peers import json_seconds, sqlite_seconds
-from flows.made_up_history import MadeUpHistory, make_history
+from flows.made_up_history import BATCHES_PER_RUN, MadeUpHistory, make_history
 from tasks.errors import CudaL1Error
 from tasks.history.schema import STORAGE_VERSION, VIEWS
 from tasks.history.store import History
@@ -42,6 +43,7 @@ ASKED = {
     "candidate_speedups": "WHERE candidate_id = $candidate",
     "flaky_timings": "ORDER BY ratio DESC LIMIT 1000",
 }
+POINT = "SELECT status, speedup FROM verdicts WHERE candidate_id = $candidate"
 # And across everything at once.
 ACROSS = {
     "timing_rounds": "SELECT count(*), avg(reference_ms / candidate_ms) FROM timing_rounds",
@@ -90,6 +92,7 @@ def _measured(path: Path) -> dict[str, object]:
         """).fetchall()[0]
         asked = dict(zip(("verdict", "candidate", "exemplar"), names, strict=True))
         views = {view: _milliseconds(connection, f"FROM {view} {ASKED.get(view, '')}", asked) for view in VIEWS}
+        point = _milliseconds(connection, POINT, asked)
         across = {name: _milliseconds(connection, select, {}) for name, select in ACROSS.items()}
     size = path.stat().st_size
     rounds = counts["timing_rounds"]
@@ -99,6 +102,7 @@ def _measured(path: Path) -> dict[str, object]:
         "bytes_per_round": (size - _text_bytes(path)) / rounds,
         "view_ms": views,
         "across_ms": across,
+        "point_ms": point,
         "cold_s": _cold_seconds(path, asked["candidate"]),
     }
 
@@ -108,7 +112,7 @@ def _milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[
     used = {name: value for name, value in values.items() if f"${name}" in sql}
 
     def ask() -> None:
-        connection.execute(sql, used).to_arrow_table()
+        connection.sql(sql, params=used).to_arrow_table()
 
     ask()
     return statistics.median(_seconds(ask) for _ in range(REPEATS)) * 1e3
@@ -122,7 +126,7 @@ def _seconds(act: Callable[[], object]) -> float:
 
 def _cold_seconds(path: Path, candidate_id: str) -> float:
     """From the shell to the answer of a point query, the process started anew each time."""
-    query = f"SELECT status, speedup FROM verdicts WHERE candidate_id = '{candidate_id}'"
+    query = POINT.replace("$candidate", f"'{candidate_id}'")
     command = [sys.executable, "-m", "flows.cli", "sql", query, "--history", str(path)]
 
     def ask() -> None:
@@ -137,8 +141,10 @@ def _append_seconds(path: Path, *, seed: int, number: int) -> float:
     shutil.copy(path, copy)
     taken = []
     for repeat in range(REPEATS):
-        rows = made_up.batch(number + repeat)
-        taken.append(_seconds(lambda rows=rows: History(copy).append(**rows)))  # type: ignore[misc]
+        rows = made_up.batch(number + BATCHES_PER_RUN + repeat)  # of a stage with samples
+        started = time.perf_counter()
+        History(copy).append(**rows)
+        taken.append(time.perf_counter() - started)
     copy.unlink()
     return statistics.median(taken)
 
@@ -156,7 +162,7 @@ def _text_bytes(path: Path) -> int:
     return size
 
 
-def _page(found: dict) -> str:  # type: ignore[type-arg]
+def _page(found: dict[str, Any]) -> str:
     counts, peers = found["counts"], found.get("peers", {})
     lines = [
         f"{counts['timing_rounds']:,} rounds, {counts['verdicts']:,} verdicts, {counts['candidates']:,} candidates"
@@ -171,11 +177,11 @@ def _page(found: dict) -> str:  # type: ignore[type-arg]
     ]
     if peers:
         names = ["point", "leaderboard", "speedups_by_stage", "best_kernels", "append", "gigabytes"]
-        ours = [found["view_ms"][name] / 1e3 if name in found["view_ms"] else None for name in names]
-        ours[0], ours[-2], ours[-1] = found["cold_s"], found["append_s"], found["size_bytes"] / 1e9
-        lines += ["", "| seconds | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-        for name, values in {"history": ours, **{peer: [row[n] for n in names] for peer, row in peers.items()}}.items():
-            lines.append(f"| {name} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
+        ours = {name: ms / 1e3 for name, ms in found["view_ms"].items()}
+        ours |= {"point": found["point_ms"] / 1e3, "append": found["append_s"], "gigabytes": found["size_bytes"] / 1e9}
+        lines += ["", "| warm, in seconds | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+        for peer, seconds in {"the history": ours, **peers}.items():
+            lines.append(f"| {peer} | " + " | ".join(f"{seconds[name]:.3f}" for name in names) + " |")
     return "\n".join(lines) + "\n"
 
 

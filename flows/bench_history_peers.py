@@ -141,17 +141,17 @@ def _read(paths: list[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _leaderboard(paths: list[Path]) -> dict[tuple[str, ...], list[float]]:
-    logs = defaultdict(list)
+    logs: dict[tuple[tuple[str, ...], str], list[float]] = defaultdict(list)
     for row in _read(paths):
         if row["status"] == "correct":
             key = (row["origin"], row["device"], row["protocol"], row["baseline"], row["problem_id"])
             logs[key, row["candidate_id"]].append(math.log(row["speedup"]))
     best: dict[tuple[str, ...], float] = {}
-    for (key, _), values in logs.items():
-        best[key] = max(best.get(key, -math.inf), sum(values) / len(values))
-    board = defaultdict(list)
-    for key, value in best.items():
-        board[key[:4]].append(value)
+    for (solved, _), values in logs.items():
+        best[solved] = max(best.get(solved, -math.inf), sum(values) / len(values))
+    board: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for solved, value in best.items():
+        board[solved[:4]].append(value)
     return board
 
 

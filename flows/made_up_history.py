@@ -18,7 +18,7 @@ STAGES = ("filter_variants", "self_supervised", "contrastive_rl", "evaluate")
 REWRITES = tuple(f"{group}_{n}" for group in ("fuse", "inplace", "algebra", "graph", "kernel") for n in range(8))
 DEVICES = ("Intel(R) Xeon(R) Processor", "NVIDIA H100 80GB HBM3")
 SERIES = ((DEVICES[0], "eager"), (DEVICES[1], "eager"), (DEVICES[0], "compile"), (DEVICES[1], "eager"))
-CHECKS = [
+CHECKS = (
     "fresh_inputs",
     "called_twice",
     "output_kept",
@@ -30,7 +30,7 @@ CHECKS = [
     "outliers_inputs",
     "few_values_inputs",
     "timed_outputs",
-]
+)
 FAILURES = (Status.CRASHED,) * 4 + (Status.COMPILE_ERROR,) * 3 + (Status.WRONG_OUTPUT,) * 2 + (Status.UNSTABLE,)
 STARTED_AT = 1.75e9
 LINES = (

@@ -139,15 +139,16 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
 def test_a_full_disk_is_named_and_loses_nothing_recorded_before(filled):
     """A limit on the size of files stands for the full disk: to the writer both are a write that fails."""
     script = f"""
+import random
 import resource
 from pathlib import Path
-from history_builders import distinct, problem, run, verdict
+from history_builders import candidate, problem, run, verdict
 from tasks.errors import MachineError
 from tasks.history.store import History
 
 limit = Path({str(filled)!r}).stat().st_size + 4096
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-more = [one for number in range(40) for one in distinct(200, start=1000 * (number + 1))]
+more = [candidate(random.randbytes(2000).hex()) for _ in range(4000)]
 try:
     History(Path({str(filled)!r})).append(run(), candidates=more, verdicts=[verdict(one) for one in more])
 except MachineError as error:

@@ -59,8 +59,8 @@ def test_an_older_file_keeps_what_it_holds_and_gets_what_it_lacks(tmp_path, vers
     assert history.query("FROM run_verdicts").rows() == [("run-1", verdict_id(JUDGED))]
     assert history.query("SELECT problem_set FROM problems").item() == "local"
     assert history.query("FROM devices").rows() == [("a processor", False)]
-    assert history.query("SELECT device, software, version FROM software_versions JOIN environments USING (environment_id)"
-                         ).rows() == [("a processor", "torch", "2.13.0")]  # fmt: skip
+    found = "SELECT device, software, version FROM environments JOIN software_versions USING (environment_id)"
+    assert history.query(found).rows() == [("a processor", "torch", "2.13.0")]
 
 
 def test_what_is_appended_again_after_migrating_is_the_same_verdict_in_the_same_environment(tmp_path):

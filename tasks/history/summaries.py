@@ -58,8 +58,7 @@ def update_summaries(connection: duckdb.DuckDBPyConnection, *, run_id: str) -> N
     for name, touched in _TOUCHED.items():
         values = {"run_id": run_id} if "$run_id" in touched else {}
         connection.execute(f"DELETE FROM summaries.{name} WHERE {touched}", values)
-        qualified = touched.replace("problem_id IN", "verdicts.problem_id IN")
-        connection.execute(f"INSERT INTO summaries.{name} {SUMMARIES[name].replace('$touched', qualified)}", values)
+        connection.execute(f"INSERT INTO summaries.{name} {SUMMARIES[name].replace('$touched', touched)}", values)
     connection.execute(f"""
         UPDATE summaries.counted SET num_verdicts = now.num_verdicts, num_run_verdicts = now.num_run_verdicts
         FROM (SELECT {_COUNTED}) AS now

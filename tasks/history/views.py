@@ -39,7 +39,8 @@ ROW_VIEWS: dict[str, str] = {
         JOIN runs USING (run_id)
         JOIN prompts USING (prompt_id)
         JOIN run_problems ON run_problems.run_id = samples.run_id AND run_problems.problem_id = prompts.problem_id
-        LEFT JOIN (SELECT run_id, verdicts.* FROM run_verdicts JOIN verdicts USING (verdict_id)) AS found
+        LEFT JOIN (SELECT run_id, verdicts.* FROM run_verdicts JOIN verdicts USING (verdict_id)
+                   WHERE candidate_id IN (SELECT candidate_id FROM samples)) AS found
                ON found.run_id = samples.run_id AND found.candidate_id = samples.candidate_id
     """,
     # What is known of every correct candidate, one row per way of timing it.
@@ -50,15 +51,21 @@ ROW_VIEWS: dict[str, str] = {
     """,
     # What came of showing a kernel in a prompt: a row per sample and exemplar.
     "exemplar_uses": """
-        SELECT stage, run_id, step, number, policy, problem_id, split, prompt_id, shown.position, shown.exemplar_id,
-               candidate_id, candidate_id = shown.exemplar_id AS is_copy, status, device, protocol, baseline,
-               stage_samples.speedup, exemplars.speedup AS exemplar_speedup,
-               stage_samples.speedup / exemplars.speedup AS gain
-        FROM stage_samples
-        JOIN (SELECT prompt_id, unnest(exemplar_ids) AS exemplar_id, generate_subscripts(exemplar_ids, 1) AS position
-              FROM prompts) AS shown USING (prompt_id)
-        LEFT JOIN (SELECT candidate_id AS exemplar_id, device, protocol, baseline, speedup FROM summaries.speedups)
-               AS exemplars USING (exemplar_id, device, protocol, baseline)
+        SELECT runs.stage, uses.run_id, step, number, policy, uses.problem_id, split, uses.prompt_id, position,
+               uses.exemplar_id, uses.candidate_id, uses.candidate_id = uses.exemplar_id AS is_copy, status,
+               found.device, found.protocol, found.baseline, found.speedup, exemplars.speedup AS exemplar_speedup,
+               found.speedup / exemplars.speedup AS gain
+        FROM (SELECT run_id, step, number, policy, problem_id, prompt_id, candidate_id,
+                     unnest(exemplar_ids) AS exemplar_id, generate_subscripts(exemplar_ids, 1) AS position
+              FROM samples JOIN prompts USING (prompt_id)) AS uses
+        JOIN runs USING (run_id)
+        JOIN run_problems ON run_problems.run_id = uses.run_id AND run_problems.problem_id = uses.problem_id
+        LEFT JOIN (SELECT run_id, verdicts.* FROM run_verdicts JOIN verdicts USING (verdict_id)
+                   WHERE candidate_id IN (SELECT candidate_id FROM samples)) AS found
+               ON found.run_id = uses.run_id AND found.candidate_id = uses.candidate_id
+        LEFT JOIN summaries.speedups AS exemplars
+               ON exemplars.candidate_id = uses.exemplar_id AND exemplars.device = found.device
+              AND exemplars.protocol = found.protocol AND exemplars.baseline = found.baseline
     """,
     # From where a candidate comes: a recorded parent, or what the prompts showed that it was written for.
     "parents": """
