@@ -5,11 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-<<<<<<< HEAD
-.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-optimize fuzz soak clean
-=======
-.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-history fuzz soak clean
->>>>>>> w-a
+.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-optimize bench-history fuzz soak soak-history clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -38,19 +34,20 @@ bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; r
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
 	@python -m flows.bench_judge $(BENCH_JUDGE)
 
-<<<<<<< HEAD
 bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in docs/results/optimize-cpu.md
 	@python -m flows.bench_optimize $(BENCH_OPTIMIZE)
-=======
+
 bench-history: setup  ## a history of 10 million rounds beside SQLite and JSON files; results in work/bench-history.json
 	@python -m flows.bench_history $(BENCH_HISTORY)
->>>>>>> w-a
 
 fuzz: setup  ## 10,000 random candidates through the judge; resumes, results in work/fuzz
 	@python -m flows.fuzz_judge $(FUZZ)
 
 soak: setup  ## 2,000 judgements in a row, looking for what they leave behind; results in work/soak.json
 	@python -m flows.soak_judge $(SOAK)
+
+soak-history: setup  ## four writers and four readers of one history for 10 minutes, killed at random
+	@python -m flows.soak_history
 
 clean:  ## remove working folders; data/, the history and .venv stay
 	@rm -rf work
