@@ -6,13 +6,12 @@ import duckdb
 import pytest
 import yaml
 from history_builders import candidate, problem, run, verdict
+from older_history import written_by_schema
 
 from flows.engine import Stage
 from flows.judging import Recorder
 from tasks.errors import RecordError
-from tasks.history import connection
 from tasks.history.hacks import HackCase, HackCases, Opinion, most_similar
-from tasks.history.schema import MIGRATIONS, VIEWS
 from tasks.history.similarity import similarities
 from tasks.history.store import History
 from tasks.judge.verdict import Check, Status
@@ -181,13 +180,10 @@ def test_an_opinion_changes_no_verdict(cases):
 
 
 @pytest.fixture
-def older_history(cases, monkeypatch):
+def older_history(cases):
     """A file of the version before there were cases, with a verdict in it."""
-    one = candidate()
-    with monkeypatch.context() as patched:
-        patched.setattr(connection, "MIGRATIONS", MIGRATIONS[:1])
-        patched.setattr(connection, "VIEWS", {name: text for name, text in VIEWS.items() if "opinions" not in text})
-        History(cases.path).append(run(), problems=[problem()], candidates=[one], verdicts=[verdict(one)])
+    cases.path.parent.mkdir()
+    written_by_schema(1, cases.path)
     return cases
 
 

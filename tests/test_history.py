@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from history_builders import candidate, distinct, problem, run, sample, verdict
+from history_builders import REFERENCE, candidate, distinct, problem, run, sample, verdict
 
 from tasks.errors import RecordError
 from tasks.history.records import verdict_id
@@ -219,3 +219,12 @@ def test_a_sample_leads_to_its_prompt_its_exemplars_and_its_verdict(history):
     found = history.query("SELECT number, exemplar_ids, status, speedup FROM stage_samples ORDER BY number").rows()
     exemplars = [earlier.candidate_id]
     assert found == [(0, exemplars, "correct", pytest.approx(2.0)), (1, exemplars, None, None)]
+
+
+def test_runs_on_the_same_problems_share_a_problem_set(history):
+    relu_, gelu, other_text = problem(), problem("level1/gelu"), problem(source=f"{REFERENCE}# other\n")
+    history.append(run("first"), problems=[relu_, gelu])
+    history.append(run("second"), problems=[gelu, relu_])
+    history.append(run("third"), problems=[other_text, gelu])
+    sets = history.query("SELECT run_ids, num_problems, problem_sets FROM problem_sets ORDER BY num_runs").rows()
+    assert sets == [(["third"], 2, "local"), (["first", "second"], 2, "local")]

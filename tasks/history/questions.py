@@ -18,7 +18,8 @@ from tasks.history.connection import reading
 if TYPE_CHECKING:
     import pyarrow
 
-_ANSWERABLE = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.MULTI)  # a PIVOT
+_QUESTIONS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.MULTI)  # a PIVOT
+_QUESTIONS_OF_FILES = (duckdb.StatementType.SELECT,)  # EXPLAIN ANALYZE COPY would write
 _WALLS = (
     "SET python_enable_replacements = false",  # else FROM path would read a variable of this program
     "SET autoload_known_extensions = false",
@@ -46,19 +47,20 @@ def ask(path: Path, sql: str, *, max_rows: int | None = None, may_read_files: bo
         RecordError: if the file is no history, or the SQL is not one question that it can answer.
         HistoryBusyError: if a writer held the file for too long.
     """
-    with _asked(path, sql, may_read_files=may_read_files) as asked:
+    with _asking(path, sql, may_read_files=may_read_files) as connection:
+        asked = connection.execute(sql)
         rows = asked.fetchall() if max_rows is None else asked.fetchmany(max_rows)
         return Answer([name for name, *_ in asked.description], rows)
 
 
 def ask_for_table(path: Path, sql: str, *, may_read_files: bool = False) -> "pyarrow.Table":
     """Like ask, but all rows as a table of typed columns, which a Parquet file can hold."""
-    with _asked(path, sql, may_read_files=may_read_files) as asked:
-        return asked.to_arrow_table()
+    with _asking(path, sql, may_read_files=may_read_files) as connection:
+        return connection.sql(sql).to_arrow_table()
 
 
 @contextmanager
-def _asked(path: Path, sql: str, *, may_read_files: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def _asking(path: Path, sql: str, *, may_read_files: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     with reading(path) as connection:
         if not may_read_files:
             connection.execute("SET enable_external_access = false")
@@ -67,20 +69,16 @@ def _asked(path: Path, sql: str, *, may_read_files: bool) -> Iterator[duckdb.Duc
         connection.execute("SET lock_configuration = true")
         try:
             statements = connection.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type not in _ANSWERABLE[: 1 if may_read_files else None]:
-                raise RecordError(f"not one question, but {_described(statements)}: ask with a single SELECT or FROM")
-            connection.execute(statements[0])
+            kinds = [statement.type for statement in statements]
+            if len(kinds) != 1 or kinds[0] not in (_QUESTIONS_OF_FILES if may_read_files else _QUESTIONS):
+                described = " and ".join(kind.name for kind in kinds) or "nothing"
+                raise RecordError(f"not one question, but {described}: ask with a single SELECT or FROM")
             yield connection
         except duckdb.CatalogException as error:
             missing = _MISSING_TABLE.search(str(error))
             raise RecordError(_unknown(missing[1], connection) if missing else str(error)) from error
         except (duckdb.PermissionException, duckdb.ProgrammingError, duckdb.DataError) as error:
             raise RecordError(str(error)) from error
-
-
-def _described(statements: list[duckdb.Statement]) -> str:
-    kinds = [statement.type.name for statement in statements]
-    return " and ".join(kinds) or "nothing"
 
 
 def _unknown(name: str, connection: duckdb.DuckDBPyConnection) -> str:

@@ -13,10 +13,10 @@ ROW_VIEWS: dict[str, str] = {
         FROM (SELECT verdict_id, unnest(checks) AS "check" FROM verdicts)
     """,
     "problem_sets": """
-        SELECT problem_set_id, string_agg(DISTINCT problem_set, ', ' ORDER BY problem_set) AS problem_sets,
-               num_problems, num_held_out, count(*) AS num_runs, list(run_id ORDER BY run_id) AS run_ids
-        FROM (SELECT run_id, max(problem_set) AS problem_set, count(*) AS num_problems,
-                     count(*) FILTER (split = 'held_out') AS num_held_out,
+        SELECT problem_set_id, problem_sets, num_problems, num_held_out, count(*) AS num_runs,
+               list(run_id ORDER BY run_id) AS run_ids
+        FROM (SELECT run_id, string_agg(DISTINCT problem_set, ', ' ORDER BY problem_set) AS problem_sets,
+                     count(*) AS num_problems, count(*) FILTER (split = 'held_out') AS num_held_out,
                      sha256(string_agg(concat_ws(' ', problem_id, problem_hash), chr(10) ORDER BY problem_id))[:16]
                          AS problem_set_id
               FROM run_problems JOIN problems USING (problem_id, problem_hash) GROUP BY run_id)
