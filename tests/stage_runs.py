@@ -53,6 +53,12 @@ def candidate_rows(*, many: int = 0) -> list[dict[str, Any]]:
     return [{"problem_id": PROBLEM_ID, "source": text, "origin": "test", "recipe": []} for text in texts]
 
 
+def write_generated(root: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """What generate_variants leaves when no language model was asked: candidates, and no verdicts yet."""
+    write_rows(root / "data/generate_variants/candidates.jsonl", rows)
+    write_rows(root / "data/generate_variants/verdicts.jsonl", [])
+
+
 def write_taught(root: Path) -> None:
     from tasks.variants.candidate import Candidate
 

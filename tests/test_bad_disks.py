@@ -9,7 +9,7 @@ import pytest
 
 from flows.journal import Journal, read_rows
 from tasks.history.store import History
-from tests.stage_runs import candidate_rows, run, said_no, with_mounts, workspace, write_rows, write_taught
+from tests.stage_runs import candidate_rows, run, said_no, with_mounts, workspace, write_generated, write_taught
 
 pytestmark = pytest.mark.slow
 
@@ -45,13 +45,18 @@ def test_a_disk_too_full_for_an_output_is_told_and_the_next_run_publishes_it(tmp
     assert again.returncode == 0, again.stderr
     assert "continuing the run that was interrupted" in again.stderr
     published = root / "data/generate_variants"
-    assert sorted(path.name for path in published.iterdir()) == ["candidates.jsonl", "metrics.json"]
+    assert sorted(path.name for path in published.iterdir()) == [
+        "answers.jsonl",
+        "candidates.jsonl",
+        "metrics.json",
+        "verdicts.jsonl",
+    ]
     assert (root / "kept/candidates.jsonl").read_bytes() == (published / "candidates.jsonl").read_bytes()
 
 
 def test_a_disk_too_full_for_the_journal_or_the_history_loses_no_verdict(tmp_path: Path) -> None:
     root = workspace(tmp_path)
-    write_rows(root / "data/generate_variants/candidates.jsonl", candidate_rows(many=20))
+    write_generated(root, candidate_rows(many=20))
     said_no(run(root, "flows.filter_variants", before=full_disk("work", 12)), FULL, "the disk of work is full")
     (journal,) = (root / "kept/filter_variants").glob("*/verdicts.jsonl")
     judged = read_rows(journal)  # every line is whole

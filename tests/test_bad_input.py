@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.stage_runs import candidate_rows, run, said_no, workspace, write_problem, write_rows, write_taught
+from tests.stage_runs import (
+    candidate_rows,
+    run,
+    said_no,
+    workspace,
+    write_generated,
+    write_problem,
+    write_rows,
+    write_taught,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +72,7 @@ def test_a_problem_that_only_fails_when_it_runs_is_told_and_the_others_go_on(tmp
         "import torch\n\nModel = torch.nn.ReLU\n\n\ndef get_inputs():\n    return torch.ones(no)\n",
     )
     rows = candidate_rows()[:1]
-    write_rows(root / "data/generate_variants/candidates.jsonl", [rows[0], rows[0] | {"problem_id": "level1/failing"}])
+    write_generated(root, [rows[0], rows[0] | {"problem_id": "level1/failing"}])
     result = run(root, "flows.filter_variants")
     assert result.returncode == 0, result.stderr
     assert "level1/failing cannot be judged: the reference fails" in result.stderr
@@ -88,7 +97,7 @@ def test_a_missing_model_is_named_with_the_key_to_correct(tmp_path: Path) -> Non
 def test_a_damaged_output_of_an_earlier_stage_is_named_with_the_remedy(tmp_path: Path, line: str, said: str) -> None:
     root = workspace(tmp_path)
     path = root / "data/generate_variants/candidates.jsonl"
-    write_rows(path, candidate_rows())
+    write_generated(root, candidate_rows())
     with path.open("a") as file:
         file.write(line)
     said_no(run(root, "flows.filter_variants"), "data/generate_variants/candidates.jsonl", said, "delete the file")

@@ -15,7 +15,7 @@ from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate
 from tasks.variants.rewrites.kernel import elementwise_in_c
 from tests.program_builders import rewritten
-from tests.stage_runs import CLOSED, PROBLEM_ID, run, said_no, workspace, write_rows
+from tests.stage_runs import CLOSED, PROBLEM_ID, run, said_no, workspace, write_generated
 from tests.training_builders import SCALED, SCALED_IN_PLACE, verdict
 from tests.training_builders import problem as small_problem
 
@@ -56,7 +56,7 @@ def test_what_cannot_be_compiled_here_gets_its_verdict_and_the_others_theirs(
     compiled = baseline_candidate(small_problem(), "compile").source
     texts = [SCALED_IN_PLACE, compiled, rewritten(SCALED, elementwise_in_c)]
     rows = [{"problem_id": PROBLEM_ID, "source": text, "origin": "test", "recipe": []} for text in texts]
-    write_rows(root / "data/generate_variants/candidates.jsonl", rows)
+    write_generated(root, rows)
     link_all_but(empty_bin, *missing)
     environment = {"PATH": str(empty_bin), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     result = run(root, "flows.filter_variants", environment=environment)

@@ -10,8 +10,8 @@ from tasks.judge.verdict import Verdict
 
 _KNOWN = """
     SELECT problem_hash, candidate_id, problem_id, status, device, protocol, detail,
-           (SELECT json_group_object(software, version) FROM software_versions AS found
-            WHERE found.environment_id = verdicts.environment_id) AS environment,
+           coalesce((SELECT json_group_object(software, version) FROM software_versions AS found
+                     WHERE found.environment_id = verdicts.environment_id), '{}') AS environment,
            [[c.name, c.passed::VARCHAR, c.evidence] FOR c IN checks] AS checks, max_error, baseline,
            reference_ms, candidate_ms, [speedup, speedup_low, speedup_high] AS settled, track, seconds,
            epoch(judged_at) AS judged_at

@@ -29,7 +29,9 @@ _REFERENCES = """
 
 _VERDICTS = f"""
     SELECT verdict_id, candidate_id, stage, split, device, protocol, baseline, status, detail, max_error, track,
-           speedup, speedup_low, speedup_high, seconds, judged_at, environment
+           speedup, speedup_low, speedup_high, seconds, judged_at,
+           coalesce((SELECT json_group_object(software, version) FROM software_versions AS found
+                     WHERE found.environment_id = stage_verdicts.environment_id), '{{}}') AS environment
     FROM stage_verdicts WHERE candidate_id IN (SELECT unnest(?))
     QUALIFY row_number() OVER (PARTITION BY verdict_id ORDER BY started_at, run_id) = 1
         AND dense_rank() OVER (PARTITION BY candidate_id ORDER BY judged_at DESC, verdict_id) <= {MAX_VERDICTS}
