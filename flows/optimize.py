@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from flows.optimize_judging import FINAL, GRADIENTS, LONG, Judges, Record
 from tasks.errors import ProblemError, RecordError, RetryableError
-from tasks.judge.baselines import BASELINES, baseline_candidate
+from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
@@ -43,7 +43,8 @@ class Settings:
     patience: int | None = None
     seed: int = 0
     checks_gradients: bool = True
-    baselines: tuple[str, ...] = BASELINES
+    baselines: tuple[str, ...] | None = None
+    """Ways of running the reference that must be beaten; without them all that the device allows."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -123,9 +124,7 @@ class Optimization:
     def _time_baselines(self, rung: str) -> None:
         """Time every way of running the reference but eager, which is what all speedups are over."""
         found = []
-        for name in self._settings.baselines:
-            if name == "eager":
-                continue
+        for name in usable_baselines(self._settings.judge.device, self._settings.baselines):
             try:
                 candidate = baseline_candidate(self._texts.judged, name)
             except ProblemError:

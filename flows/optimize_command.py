@@ -54,7 +54,7 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
         help=f"who writes candidates: {BUILTIN}, or a folder of files that define ModelNew (default: {BUILTIN})",
     )
     parser.add_argument(
-        "--baselines", nargs="+", choices=BASELINES, default=BASELINES, help="what must be beaten (default: all)"
+        "--baselines", nargs="+", choices=BASELINES, help="what must be beaten (default: all that the device allows)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="for all that is written (default: STEM-optimized)")
     parser.add_argument("--window-s", type=float, help="of the last timing; 0 for none (default: a tenth of --minutes)")
@@ -132,7 +132,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
         window_s=max(window_s, 0.0),
         judge=changed(JudgeParams(), device=arguments.device, workers=workers),
         candidates=arguments.candidates,
-        baselines=tuple(arguments.baselines),
+        baselines=tuple(arguments.baselines) if arguments.baselines else None,
         seed=arguments.seed,
     )
 
