@@ -125,6 +125,8 @@ class Optimization:
         """Time every way of running the reference but eager, which is what all speedups are over."""
         found = []
         for name in usable_baselines(self._settings.judge.device, self._settings.baselines):
+            if name == "eager":
+                continue
             try:
                 candidate = baseline_candidate(self._texts.judged, name)
             except ProblemError:

@@ -22,6 +22,7 @@ from flows.engine import WORK, progress, say
 from flows.footprint import Footprint, footprint, memory_bytes, private_folders
 from tasks.errors import CudaL1Error
 from tasks.judge.baselines import baseline_candidate
+from tasks.judge.fork_server import PROGRAM
 from tasks.judge.judge import Judge
 from tasks.params import load_params
 
@@ -99,7 +100,9 @@ def _leftovers(before: Footprint, folders: Sequence[Path]) -> list[str]:
 
 
 def _fork_server() -> int:
-    (pid,) = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    """This process may have other children."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    (pid,) = [pid for pid in children if PROGRAM.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return int(pid)
 
 
