@@ -20,6 +20,7 @@ from safetensors import safe_open
 from flows.stages import STAGES
 from flows.workspace import make_workspace
 from tasks.history.store import History
+from tasks.judge.processes import descendants
 from tasks.judge.walls import system
 
 KILLS = int(os.environ.get("KILLS", "1"))
@@ -30,9 +31,14 @@ JUDGING = {"filter_variants", "self_supervised", "contrastive_rl", "evaluate"}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 * (1 + KILLS))]
 
 
+FROM_BEFORE: set[int] = set()
+"""Children of ours that other tests have started and that live on, such as a tracker of shared memory."""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def orphans_are_ours():
     """Have the kernel hand us, instead of the first process of all, what loses its parent below us."""
+    FROM_BEFORE.update(descendants(os.getpid()))
     system.prctl(system.PR_SET_CHILD_SUBREAPER, 1)
     yield
     system.prctl(system.PR_SET_CHILD_SUBREAPER, 0)
@@ -71,7 +77,7 @@ def left_over() -> list[str]:
     while more := {pid for pid, (parent, _) in parents.items() if parent in ours} - ours:
         ours |= more
     found = []
-    for pid in ours - {os.getpid()}:
+    for pid in ours - {os.getpid(), *FROM_BEFORE}:
         if parents[pid] == (os.getpid(), "Z"):
             os.waitpid(pid, 0)
         else:
