@@ -8,6 +8,7 @@ import ast
 from collections.abc import Sequence
 
 from tasks.errors import MachineError, ProblemError
+from tasks.problems.parsing import parsed
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
@@ -87,7 +88,7 @@ def baseline_candidate(problem: Problem, baseline: str) -> Candidate:
         ProblemError: if the baseline is unknown.
     """
     _require_known(baseline)
-    tree = ast.parse(problem.source.removeprefix("\ufeff"))
+    tree = parsed(problem.source.removeprefix("\ufeff"))
     tree.body = [node for node in tree.body if getattr(node, "name", "") not in _GENERATORS]
     if "torch" not in _imported_names(tree):
         tree.body.insert(_first_place(tree), ast.parse("import torch").body[0])

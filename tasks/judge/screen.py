@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 
 from tasks.judge.verdict import Status
+from tasks.problems.parsing import parsed
 
 CLASS_NAME = "ModelNew"
 MAX_SOURCE_BYTES = 1 << 20
@@ -35,7 +36,7 @@ def screen(source: str) -> Screened:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source.removeprefix("\ufeff"))
+            tree = parsed(source.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return Screened(
             status=Status.COMPILE_ERROR, detail=f"the source does not parse: {str(error) or type(error).__name__}"

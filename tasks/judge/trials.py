@@ -136,7 +136,8 @@ class Trials:
                 self._call(f"{name}_inputs", name, slot=0, hold=False)
 
     def try_moved_again(self) -> None:
-        """Some of the other distributions once more, when all calls that are timed are done."""
+        """Other weights, and some of the other distributions once more, when all calls that are timed are done."""
+        self._call(self.change_weights(), PLAIN, slot=0, hold=False)
         names = self._study.distributions
         for name in self._rng.sample(names, len(names) // 2):
             self._call(f"{name}_inputs", name, slot=0, hold=False)

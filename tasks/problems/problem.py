@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tasks.errors import ProblemError
+from tasks.problems.parsing import parsed
 
 REQUIRED_NAMES = ("Model", "get_inputs")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
@@ -42,7 +43,7 @@ class Problem:
                 f"problem {self.problem_id} asks for precision {self.precision!r}; there are: {', '.join(PRECISIONS)}"
             )
         try:
-            tree = ast.parse(self.source.removeprefix("\ufeff"))
+            tree = parsed(self.source.removeprefix("\ufeff"))
         except (SyntaxError, ValueError) as error:
             raise ProblemError(f"problem {self.problem_id} does not parse: {error}") from None
         missing = [name for name in REQUIRED_NAMES if name not in _bound_names(tree)]

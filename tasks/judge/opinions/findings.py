@@ -21,6 +21,7 @@ from tasks.judge.opinions.finding_rules import (
 )
 from tasks.judge.opinions.native_text import looks_native, native_findings
 from tasks.judge.opinions.python_names import Names, folded, parts
+from tasks.problems.parsing import parsed
 
 _SEVERITY = {tier: place for place, tier in enumerate(reversed(Tier))}
 _CODE_ATTRIBUTES = ("__class__", "__code__", "__dict__", "__bases__", "__defaults__", "__closure__", "__mro__")
@@ -64,7 +65,7 @@ def _parsed(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -1,10 +1,11 @@
 """The program within a language model's answer. Never raises: what comes out is the judge's to refuse."""
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+
+from tasks.problems.parsing import parsed
 
 # Every pattern here takes linear time, since an answer may be anything.
 _FENCE = re.compile(r"(`{3,}|~{3,})([^`]*)")
@@ -97,7 +98,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 def _parses(text: str) -> bool:
     try:
-        ast.parse(text)
+        parsed(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
