@@ -14,13 +14,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from flows.bench_history_peers import json_seconds, sqlite_seconds
+from flows.bench_history_peers import json_seconds, seconds_of, sqlite_seconds
 from flows.made_up_history import BATCHES_PER_RUN, MadeUpHistory, make_history
 from tasks.errors import CudaL1Error
 from tasks.history.schema import STORAGE_VERSION, VIEWS
@@ -115,13 +114,7 @@ def _milliseconds(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[
         connection.sql(sql, params=used).to_arrow_table()
 
     ask()
-    return statistics.median(_seconds(ask) for _ in range(REPEATS)) * 1e3
-
-
-def _seconds(act: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    act()
-    return time.perf_counter() - started
+    return statistics.median(seconds_of(ask) for _ in range(REPEATS)) * 1e3
 
 
 def _cold_seconds(path: Path, candidate_id: str) -> float:
@@ -132,7 +125,7 @@ def _cold_seconds(path: Path, candidate_id: str) -> float:
     def ask() -> None:
         subprocess.run(command, check=True, capture_output=True)
 
-    return statistics.median(_seconds(ask) for _ in range(REPEATS))
+    return statistics.median(seconds_of(ask) for _ in range(REPEATS))
 
 
 def _append_seconds(path: Path, *, seed: int, number: int) -> float:

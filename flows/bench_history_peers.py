@@ -57,11 +57,11 @@ def sqlite_seconds(history: Path, folder: Path) -> dict[str, float]:
     (candidate,) = connection.execute("SELECT candidate_id FROM verdicts LIMIT 1").fetchone()
     values = {"candidate": candidate}
     found = {
-        name: _seconds(lambda sql=sql: connection.execute(sql, values).fetchall())  # type: ignore[misc]
+        name: seconds_of(lambda sql=sql: connection.execute(sql, values).fetchall())  # type: ignore[misc]
         for name, sql in _QUESTIONS.items()
     }
     rows = connection.execute("SELECT * FROM verdicts LIMIT 10000").fetchall()
-    found["append"] = _seconds(lambda: _append_sqlite(connection, rows))
+    found["append"] = seconds_of(lambda: _append_sqlite(connection, rows))
     connection.rollback()
     connection.close()
     return found | {"gigabytes": path.stat().st_size / 1e9}
@@ -78,14 +78,14 @@ def json_seconds(history: Path, folder: Path) -> dict[str, float]:
     paths = sorted(files.iterdir())
     first = json.loads(paths[0].open().readline())
     found = {
-        "point": _seconds(lambda: [r for r in _read(paths) if r["candidate_id"] == first["candidate_id"]]),
-        "leaderboard": _seconds(lambda: _leaderboard(paths)),
+        "point": seconds_of(lambda: [r for r in _read(paths) if r["candidate_id"] == first["candidate_id"]]),
+        "leaderboard": seconds_of(lambda: _leaderboard(paths)),
     }
     # These read and parse the same files; what is counted beside that hardly matters.
     found |= {"speedups_by_stage": found["leaderboard"], "best_kernels": found["leaderboard"]}
     rows = [json.loads(line) for line, _ in zip(paths[0].open(), range(10_000), strict=False)]
     appended = folder / "appended.jsonl"
-    found["append"] = _seconds(lambda: appended.write_text("".join(json.dumps(row) + "\n" for row in rows)))
+    found["append"] = seconds_of(lambda: appended.write_text("".join(json.dumps(row) + "\n" for row in rows)))
     appended.unlink()
     return found | {"gigabytes": sum(path.stat().st_size for path in paths) / 1e9}
 
@@ -155,7 +155,7 @@ def _leaderboard(paths: list[Path]) -> dict[tuple[str, ...], list[float]]:
     return board
 
 
-def _seconds(act: Callable[[], object]) -> float:
+def seconds_of(act: Callable[[], object]) -> float:
     started = time.perf_counter()
     act()
     return time.perf_counter() - started

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -54,7 +54,9 @@ def add_judge_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument(
         "--out", type=Path, metavar="VERDICTS.jsonl", help="one verdict a line, in the order of the cases; continued"
     )
-    parser.add_argument("--timeout-s", type=_seconds, help="of one candidate (default: 90, on a GPU 240: builds count)")
+    parser.add_argument(
+        "--timeout-s", type=amount_of("seconds"), help="of one candidate (default: 90, on a GPU 240: builds count)"
+    )
     parser.add_argument("--workers", type=count, help="cases judged at once (default: what params.yaml says, else 1)")
     parser.set_defaults(run=partial(_run, parser))
 
@@ -204,14 +206,19 @@ def device(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+def amount_of(unit: str) -> Callable[[str], float]:
+    """Reads a number above 0; what is wrong about another is told in that unit."""
+
+    def read(text: str) -> float:
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = 0.0
+        if not 0 < amount < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit} above 0")
+        return amount
+
+    return read
 
 
 def count(text: str) -> int:

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.judge_command import count, device
+from flows.judge_command import amount_of, count, device
 from tasks.errors import ProblemError
 from tasks.judge.baselines import BASELINES
 
@@ -42,7 +42,9 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
     """Register the command with the parser of the command line."""
     parser = commands.add_parser("optimize", help="make a module of your own faster", epilog=EPILOG)
     parser.add_argument("module", metavar="PATH[:Class]", help="file with the module and a function example_inputs")
-    parser.add_argument("--minutes", type=_minutes, default=MINUTES, help=f"of searching (default: {MINUTES:g})")
+    parser.add_argument(
+        "--minutes", type=amount_of("minutes"), default=MINUTES, help=f"of searching (default: {MINUTES:g})"
+    )
     parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
     parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")
     parser.add_argument("--precision", choices=EXACT, default=EXACT[0], help="how exactly (default: fp32)")
@@ -229,13 +231,3 @@ def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = 0.0
-    if not 0 < minutes < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0")
-    return minutes

@@ -53,7 +53,7 @@ class SimulatedPair:
     def __init__(self, reference: Simulated, candidate: Simulated, *, input_bytes: int = 4096) -> None:
         self._programs = {"reference": reference, "candidate": candidate}
         self.candidate = SimpleNamespace(layout=SimpleNamespace(num_slots=32))
-        self.input_bytes = input_bytes
+        self.input_bytes = self.output_bytes = input_bytes
         self.asked: list[tuple[str, int, tuple[int, ...]]] = []
 
     def uncounted(self) -> contextlib.AbstractContextManager[None]:
@@ -122,6 +122,15 @@ def test_every_input_of_a_row_is_called_on_and_all_are_compared() -> None:
     assert rows
     assert all(set(order) == set(range(num_blocks)) for num_blocks, order in rows)
     assert len(compared) == len(pair.asked) / 2
+
+
+def test_of_large_outputs_some_exchanges_are_compared_that_nobody_can_foresee() -> None:
+    compared: list[int] = []
+    pair = SimulatedPair(Simulated(cold_ms=0.5), Simulated(cold_ms=0.5), input_bytes=1 << 24)
+    watch = stopwatch(pair, lambda blocks, *_: compared.append(len(blocks)))
+    for _ in range(50):
+        watch.take_round()
+    assert 0.1 < len(compared) / (len(pair.asked) / 2) < 0.4
 
 
 def test_both_orders_occur_and_both_programs_are_asked_alike() -> None:

@@ -63,7 +63,7 @@ def wait_for(server: subprocess.Popen, url: str, log: Path) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if server.poll() is not None:
-            pytest.skip(f"transformers serve does not start here: {log.read_text()[-500:]}")
+            pytest.fail(f"transformers serve does not start: {log.read_text()[-500:]}")
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return

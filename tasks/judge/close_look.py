@@ -95,7 +95,7 @@ def _allowed(
     with np.errstate(all="ignore"):
         # Nudges are of single precision's size; double precision is moved by so much less.
         finer = min(1.0, epsilon(spec) / SINGLE_EPSILON)
-        moved = finer * NUDGE_FACTOR * np.max([np.abs(values - exact) for values in nudged], axis=0)
+        moved = finer * NUDGE_FACTOR * _moved(exact, nudged)
         magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
         own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
     rows = (num_rows(spec), -1) if by_row else (1, -1)
@@ -104,6 +104,11 @@ def _allowed(
     by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
     items_per_row = exact.size // len(by_rows)
     return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
+
+
+def _moved(exact: np.ndarray, nudged: Sequence[np.ndarray]) -> np.ndarray | np.float64:
+    """What nudges move each value by; nothing where the reference refuses nudged inputs."""
+    return np.max([np.abs(values - exact) for values in nudged], axis=0, initial=0.0)
 
 
 def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np.ndarray) -> Comparison:
@@ -128,8 +133,7 @@ def _few_off(
     """Nothing, unless many values are off by a good part of themselves that rounding does not explain."""
     with np.errstate(all="ignore"):
         error = np.fmin(np.abs(ours - theirs), np.abs(ours - exact))
-        moved = np.max([np.abs(values - exact) for values in nudged], axis=0)
-        explained = np.maximum(2 * moved, OWN_ERROR_FACTOR * np.abs(theirs - exact))
+        explained = np.maximum(2 * _moved(exact, nudged), OWN_ERROR_FACTOR * np.abs(theirs - exact))
         is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), TINY)
     share = float(is_off.mean())
     if share <= MANY:

@@ -2,18 +2,17 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from tasks.judge import device_timing, timing
 from tasks.judge.device_timing import Patience
 from tasks.judge.pair import Pair
-from tasks.judge.program import Answers
+from tasks.judge.stopwatch import Compare
 
-FIRST_CALLS = 5
-
-Compare = Callable[[Sequence[np.ndarray], Answers, Answers], None]
+FIRST_CALLS, FIRST_ROWS = 5, 3
+"""Before the first round, so that it is known what an exchange of each kind usually takes around its calls."""
 
 
 class DeviceStopwatch:
@@ -47,13 +46,11 @@ class DeviceStopwatch:
         self._patience: dict[tuple[int, bool], Patience] = {}
         first = [self._call(1, 1, cold=True) for _ in range(FIRST_CALLS)]
         both_ms = [min(times) for times in zip(*first, strict=True)]
-        self.plan = plan = device_timing.plan(
-            math.sqrt(math.prod(both_ms)), rounds=rounds, input_bytes=pair.input_bytes
-        )
+        self.plan = plan = device_timing.plan(math.sqrt(math.prod(both_ms)), rounds=rounds)
         slots = pair.candidate.layout.num_slots
         self._num_blocks = device_timing.num_blocks(plan, slots=slots, input_bytes=pair.input_bytes)
         self.rounds = timing.affordable_rounds(rounds, round_ms=plan.calls_per_round * sum(both_ms), budget_s=budget_s)
-        for _ in range(FIRST_CALLS - 2):
+        for _ in range(FIRST_ROWS):
             self._call(plan.calls, self._num_blocks, cold=False)
 
     def take_round(self) -> timing.Round:
@@ -78,6 +75,8 @@ class DeviceStopwatch:
         else:
             answers = self._pair.answers_on_device(blocks, order, cold=cold)
             truths = self._pair.truths_on_device(blocks, order, cold=cold)
-        self._compare(blocks, answers, truths)
+        is_large = self._pair.input_bytes + self._pair.output_bytes > device_timing.LARGE_BYTES
+        if not is_large or self._rng.random() < device_timing.LARGE_SHARE:
+            self._compare(blocks, answers, truths)
         patience = self._patience.setdefault((calls, cold), Patience())
         return patience.note(truths) / calls, patience.charged_ms(answers) / calls

@@ -17,16 +17,20 @@ LONG_CALL_MS, EXCHANGE_MS = 10.0, 3.0
 EXCHANGES, SINGLES = 2, 2
 INPUTS_BYTES = 1 << 30
 """New inputs for one session: drawing, laying in and comparing a GiB takes seconds."""
+LARGE_BYTES, LARGE_SHARE = 8 << 20, 0.25
+"""Of exchanges with more bytes a call than the first, this share is compared: computing them takes less time."""
 SLACK_MS = 0.03
+"""What an exchange may take beyond the reference's without being charged, for its clock's own spread."""
 REMEMBERED = 64
+"""Exchanges of the reference that tell what is usual."""
 
 
-def plan(call_ms: float, *, rounds: int, input_bytes: int) -> Plan:
+def plan(call_ms: float, *, rounds: int) -> Plan:
     """Rows of calls, and single ones; long calls one by one.
 
-    >>> plan(0.02, rounds=9, input_bytes=1 << 16)
+    >>> plan(0.02, rounds=9)
     Plan(calls=32, exchanges=2, singles=2, rounds=9)
-    >>> plan(2.0, rounds=9, input_bytes=1 << 24).calls, plan(20.0, rounds=9, input_bytes=1 << 24).calls
+    >>> plan(2.0, rounds=9).calls, plan(20.0, rounds=9).calls
     (2, 1)
     """
     if call_ms >= LONG_CALL_MS:
@@ -38,7 +42,7 @@ def plan(call_ms: float, *, rounds: int, input_bytes: int) -> Plan:
 def num_blocks(chosen: Plan, *, slots: int, input_bytes: int) -> int:
     """How many inputs a row of calls has; there are more calls than inputs where inputs are large.
 
-    >>> chosen = plan(0.02, rounds=9, input_bytes=1 << 16)
+    >>> chosen = plan(0.02, rounds=9)
     >>> [num_blocks(chosen, slots=32, input_bytes=size) for size in (1 << 12, 1 << 20, 1 << 24)]
     [32, 8, 1]
     """

@@ -20,8 +20,6 @@ from tasks.judge.wire import TensorSpec
 
 PLAIN = "plain"
 COMPARED, COMPARED_BYTES = 8, 64 << 20
-LARGE_BYTES, LARGE_SHARE = 8 << 20, 0.25
-"""Of exchanges with more bytes than the first, this share is compared: it takes longer than computing them."""
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
 MAX_ANSWERS = 1 << 16
 DIGESTED_BYTES = 1 << 19
@@ -136,10 +134,9 @@ class Trials:
                 self._call(f"{name}_inputs", name, slot=0, hold=False)
 
     def try_moved_again(self) -> None:
-        """Other weights, and some of the other distributions once more, when all calls that are timed are done."""
+        """Other weights, and the other distributions once more, when all calls that are timed are done."""
         self._call(self.change_weights(), PLAIN, slot=0, hold=False)
-        names = self._study.distributions
-        for name in self._rng.sample(names, len(names) // 2):
+        for name in self._study.distributions:
             self._call(f"{name}_inputs", name, slot=0, hold=False)
 
     def _call(self, name: str, distribution: str, *, slot: int, hold: bool) -> tuple[np.ndarray, float]:
@@ -163,10 +160,7 @@ class Trials:
 
     def compare_timed(self, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers) -> None:
         """Compare the calls of one exchange: all where they are few and small, else some that nobody can foresee."""
-        num_bytes = blocks[0].size + self._pair.output_bytes
-        if num_bytes > LARGE_BYTES and self._rng.random() > LARGE_SHARE:
-            return
-        num_affordable = COMPARED_BYTES // max(num_bytes, 1)
+        num_affordable = COMPARED_BYTES // max(blocks[0].size + self._pair.output_bytes, 1)
         for slot in self._rng.sample(range(len(blocks)), min(len(blocks), COMPARED, max(1, num_affordable))):
             self._require_form(answers.specs[slot], blocks[slot], slot=slot)
             self._compare("timed_outputs", answers.outputs[slot], truths.outputs[slot], blocks[slot], PLAIN, slot=slot)

@@ -1,0 +1,75 @@
+"""Close looks at outputs: as many as it takes, and whatever the reference cannot do in double precision."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tasks.judge.fork_server import ForkServer
+from tasks.judge.study import ARENA_BYTES, Study
+from tasks.judge.walls.scratch import ScratchFolder
+from tasks.problems.problem import Problem
+from tests.judge_builders import problem, problem_of
+
+MEMORY_BYTES = 8 << 30
+GROWTH_BYTES = 16 << 20
+LOOKS = 20
+ENDS_AT_ONE = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if x.dtype == torch.float64 and (x > 1).any():
+            raise ValueError("a share is at most 1")
+        return torch.round(x * 8) / 8
+
+
+def get_inputs():
+    x = torch.rand(64, 256)
+    x[:, 0] = 1.0
+    return [x]
+"""
+
+
+@pytest.fixture
+def studied() -> Iterator[Callable[[Problem], Study]]:
+    scratch = ScratchFolder.make()
+    server = ForkServer(scratch.path)
+    core = min(os.sched_getaffinity(0))
+    worker = server.spawn(arena_bytes=ARENA_BYTES, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
+    yield lambda asked: Study(asked, worker)
+    worker.end()
+    server.close()
+    scratch.remove()
+
+
+def resident_bytes(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) << 10
+
+
+def look(study: Study) -> None:
+    """Look closely at the right answer."""
+    block = next(study.fresh_inputs(random.Random(0)))
+    truth = study.outputs(block)
+    weights = study.seeds[0], study.weights.states[study.seeds[0]]
+    found = study.compare_closely(truth, truth, block, distribution="plain", weights=weights)
+    assert found is not None
+    assert found.is_equal
+
+
+def test_looking_again_and_again_takes_no_more_memory(studied: Callable[[Problem], Study]) -> None:
+    study = studied(problem("fake_quantize"))  # whose outputs are in steps, so that many answers are looked at
+    sizes = []
+    for _ in range(1 + LOOKS):
+        look(study)
+        sizes.append(resident_bytes(study.worker.pid))
+    assert sizes[-1] - sizes[0] < GROWTH_BYTES  # outputs that were kept would be 60 MB
+
+
+def test_a_reference_that_refuses_nudged_inputs_is_looked_at_without_them(studied: Callable[[Problem], Study]) -> None:
+    look(studied(problem_of(ENDS_AT_ONE)))
