@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from flows.engine import Stage, progress, run_stage
-from tasks.params.generation import BUILTIN
+from flows.engine import Stage, progress, run_stage, say
+from tasks.params.generation import BUILTIN, COMPILER
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem
 from tasks.variants.builtin import BuiltinProvider
 from tasks.variants.candidate import Candidate
+from tasks.variants.compiler.provider import CompilerProvider
+from tasks.variants.provider import Provider
 
 if TYPE_CHECKING:
     from flows.trials import Trial
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 def generate_variants(stage: Stage) -> None:
     """Write candidates.jsonl (distinct texts), answers.jsonl (language models', word for word) and verdicts.jsonl.
 
-    Verdicts are those that decided how many answers were bought; the built-in provider's candidates have none yet.
+    Verdicts are those that decided how many answers were bought; other candidates have none yet.
     """
     params = stage.params.generate_variants
     problems = load_problems(stage.params.problems)
@@ -34,8 +36,9 @@ def generate_variants(stage: Stage) -> None:
 
             bought = buy_variants(stage, problems)
             trials, metrics = bought.trials, bought.metrics()
-        rewritten = _rewritten(stage, problems) if BUILTIN in params.providers else []
-        candidates = _distinct([*rewritten, *(trial.candidate for trial in trials if trial.candidate is not None)])
+        written = _written(BuiltinProvider(params), stage, problems) if BUILTIN in params.providers else []
+        written += _compiled(stage, problems) if COMPILER in params.providers else []
+        candidates = _distinct([*written, *(trial.candidate for trial in trials if trial.candidate is not None)])
         metrics |= _counts(candidates, problems)
         tracker.log_metrics(metrics)
     stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
@@ -45,15 +48,26 @@ def generate_variants(stage: Stage) -> None:
     stage.write_json("metrics.json", metrics)
 
 
-def _rewritten(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
-    """At most max_per_problem distinct candidates a problem of the built-in provider, none of them run yet."""
-    params = stage.params.generate_variants
-    provider = BuiltinProvider(params)
+def _written(provider: Provider, stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
+    """At most max_per_problem distinct candidates a problem of a provider's, none of them run yet."""
+    limit = stage.params.generate_variants.max_per_problem
     candidates: list[Candidate] = []
-    with progress("generating", total=len(problems), unit="problem") as bar:
+    with progress(f"generating: {provider.name}", total=len(problems), unit="problem") as bar:
         for problem in problems.values():
-            candidates += islice(provider.candidates(problem, seed=stage.params.seed), params.max_per_problem)
+            candidates += islice(provider.candidates(problem, seed=stage.params.seed), limit)
             bar.update()
+    return candidates
+
+
+def _compiled(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
+    """The compiler provider's, with a word on the problems that it has nothing for."""
+    provider = CompilerProvider()
+    candidates = _written(provider, stage, problems)
+    without = problems.keys() - {candidate.problem_id for candidate in candidates}
+    reasons = {problem_id: next(iter(provider.refused[problem_id].values())) for problem_id in sorted(without)}
+    for reason, count in Counter(reasons.values()).items():
+        example = next(problem_id for problem_id, why in reasons.items() if why == reason)
+        say(f"warning: nothing compiled for {count} problem(s), such as {example}: {reason}")
     return candidates
 
 

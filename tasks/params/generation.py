@@ -7,8 +7,10 @@ from pydantic import Field, model_validator
 from tasks.params.fields import Count, Integer, Positive, Real, Share, section
 
 BUILTIN = "builtin"
+COMPILER = "compiler"
+OFFLINE = (BUILTIN, COMPILER)
 # A generator's name is its candidates' origin, and these are others'.
-TAKEN_NAMES = (BUILTIN, "rewrites", "reference", "sft", "self_supervised", "contrastive_rl")
+TAKEN_NAMES = (*OFFLINE, "rewrites", "reference", "sft", "self_supervised", "contrastive_rl")
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Price = Annotated[Real, Field(ge=0)]
@@ -50,9 +52,9 @@ class GenerateVariantsParams:
     """The defaults ask no language model; trials and successes are the paper's."""
 
     providers: Annotated[tuple[Name, ...], Field(min_length=1)] = (BUILTIN,)
-    """Who writes candidates: "builtin", and names under generators."""
+    """Who writes candidates: "builtin", "compiler" (the reference under torch.compile), and names under generators."""
     max_per_problem: Count
-    """Distinct candidates kept per problem of the built-in provider."""
+    """Distinct candidates kept per problem of each provider that is no language model."""
     depth: Count
     """Longest composition of rewrites."""
     draws: Count
@@ -75,14 +77,14 @@ class GenerateVariantsParams:
     @property
     def generators_in_use(self) -> dict[str, GeneratorParams]:
         """The generators named under providers, in that order."""
-        return {name: self.generators[name] for name in self.providers if name != BUILTIN}
+        return {name: self.generators[name] for name in self.providers if name not in OFFLINE}
 
     @model_validator(mode="after")
     def _names_are_sound(self) -> Self:
         taken = [name for name in self.generators if name in TAKEN_NAMES]
         if taken:
             raise ValueError(f"generators may not be called {', '.join(taken)}")
-        unknown = [name for name in self.providers if name != BUILTIN and name not in self.generators]
+        unknown = [name for name in self.providers if name not in (*OFFLINE, *self.generators)]
         if unknown:
             raise ValueError(f"providers without an entry under generators: {', '.join(unknown)}")
         if len(set(self.providers)) < len(self.providers):

@@ -1,0 +1,226 @@
+"""What torch.compile emits becomes a program that needs no torch.compile and holds wherever the reference does."""
+
+import copy
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tasks.params.generation import GenerateVariantsParams
+from tasks.problems.problem import Problem, Split
+from tasks.variants.candidate import Candidate
+from tasks.variants.compiler import child
+from tasks.variants.compiler.cpp import CppEmitter
+from tasks.variants.compiler.emission import Emission, NotSelfContainedError
+from tasks.variants.compiler.process import Refused, emit
+from tasks.variants.compiler.program import program_of
+from tasks.variants.compiler.provider import CompilerProvider
+from tasks.variants.compiler.wrapper import read_wrapper
+from tests.program_builders import defined, problem
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ builds the kernels, and is not installed")
+
+# A product that stays torch's, statistics that a call updates, an argument that is no tensor, and two outputs.
+SOURCE = problem(
+    """
+x = torch.relu(self.layers(x) * scale)
+probabilities = torch.softmax(x, dim=-1)
+return probabilities, x.amax(dim=0)
+""",
+    "torch.randn(24, 40), 0.5",
+    arguments="x, scale=2.0",
+    init="self.layers = nn.Sequential(nn.Linear(size0, size1), nn.BatchNorm1d(size1))",
+    init_arguments="40, 33",
+)
+GENERATOR = {"base_url": "http://localhost", "model": "m", "key_variable": None}
+GENERATOR |= {"prompt_usd_per_million": 0.0, "answer_usd_per_million": 0.0}
+
+
+def problem_of(source: str) -> Problem:
+    return Problem(problem_id="level2/small", level=2, family="small", split=Split.TRAIN, source=source)
+
+
+@pytest.fixture(scope="module")
+def candidates() -> dict[str, Candidate]:
+    """By the name of the variation."""
+    found = CompilerProvider().candidates(problem_of(SOURCE), seed=0)
+    return {candidate.recipe[-1]: candidate for candidate in found}
+
+
+@pytest.fixture(params=["loops", "vectors"])
+def program(request: pytest.FixtureRequest, candidates: dict[str, Candidate]) -> dict:
+    if request.param not in candidates:
+        pytest.skip("this processor lacks vectors of that length")
+    return defined(candidates[request.param].source)
+
+
+def emitted_here(source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Emission:
+    """Loops for a source that we trust, without the seconds that a process of its own takes to start."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
+    return Emission.from_json(child.emission(source, CppEmitter.variations[0].options))
+
+
+def models(program: dict, *arguments: int) -> tuple[torch.nn.Module, torch.nn.Module]:
+    """The reference's and the candidate's, with the same weights."""
+    made = []
+    for names, entry in ((defined(SOURCE), "Model"), (program, "ModelNew")):
+        torch.manual_seed(0)
+        made.append(names[entry](*(arguments or (40, 33))))
+    return made[0], made[1]
+
+
+def emitted_calls(program: dict, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows with each call of the emitted code."""
+    calls: list[int] = []
+    compiled = program["compiled"]
+    monkeypatch.setitem(program, "compiled", lambda *tensors: calls.append(1) or compiled(*tensors))
+    return calls
+
+
+@needs_compiler
+def test_it_computes_what_the_reference_computes_and_updates_the_same_buffers(program, monkeypatch):
+    reference, candidate = models(program)
+    calls = emitted_calls(program, monkeypatch)
+    x = torch.randn(24, 40)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(candidate(x, 0.5), reference(x, 0.5))
+    assert len(calls) == 2
+    torch.testing.assert_close(candidate.state_dict(), reference.state_dict())
+
+
+@needs_compiler
+def test_it_follows_weights_that_change(program):
+    reference, candidate = models(program)
+    other = {name: torch.rand_like(value.float()).to(value.dtype) for name, value in reference.state_dict().items()}
+    x = torch.randn(24, 40)
+    with torch.no_grad():
+        before = candidate(x, 0.5)[0].clone()
+        for model in (reference, candidate):
+            model.load_state_dict(other)
+        torch.testing.assert_close(candidate(x, 0.5), reference(x, 0.5))
+        assert not torch.equal(before, candidate(x, 0.5)[0])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "case", ["shape", "strides", "dtype", "number", "default", "evaluation", "constructor", "autocast", "gradients"]
+)
+def test_it_is_the_reference_for_all_else(program, monkeypatch, case):
+    reference, candidate = models(program, *((40, 20) if case == "constructor" else ()))
+    calls = emitted_calls(program, monkeypatch)
+    x, arguments = torch.randn(24, 40), (0.5,)
+    if case == "shape":
+        x = torch.randn(7, 40)
+    elif case == "strides":
+        x = torch.randn(40, 24).T
+    elif case == "dtype":
+        x, reference, candidate = x.double(), reference.double(), candidate.double()
+    elif case in ("number", "default"):
+        arguments = (3,) if case == "number" else ()
+    elif case == "evaluation":
+        reference.layers[1].eval(), candidate.layers[1].eval()
+    with torch.set_grad_enabled(case == "gradients"), torch.autocast("cpu", torch.bfloat16, enabled=case == "autocast"):
+        found, expected = candidate(x, *arguments), reference(x, *arguments)
+    assert calls == []
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    if case == "gradients":
+        found[0].square().sum().backward(), expected[0].square().sum().backward()
+        torch.testing.assert_close(candidate.layers[0].weight.grad, reference.layers[0].weight.grad)
+
+
+@needs_compiler
+def test_a_copy_of_the_model_is_a_model_of_its_own(program):
+    reference, candidate = models(program)
+    twin = copy.deepcopy(candidate)
+    x = torch.randn(24, 40)
+    with torch.no_grad():
+        twin.layers[0].weight.zero_()
+        torch.testing.assert_close(candidate(x, 0.5), reference(x, 0.5))
+
+
+@needs_compiler
+def test_texts_stand_alone_and_come_out_the_same_again(candidates):
+    (again,) = emit(SOURCE, CppEmitter.variations[:1], timeout_s=120)
+    assert isinstance(again, Emission)
+    assert program_of(SOURCE, again, CppEmitter()) == candidates["loops"].source
+    assert len({candidate.source for candidate in candidates.values()}) == len(candidates) >= 2
+    for candidate in candidates.values():
+        assert candidate.origin == "compiler"
+        for word in ("_inductor", "torch.compile", "extern_kernels", str(Path.cwd()), str(Path(torch.__file__).parent)):
+            assert word not in candidate.source
+
+
+@needs_compiler
+def test_an_index_out_of_range_is_an_exception_as_it_is_in_torch(tmp_path, monkeypatch):
+    source = problem("return x[index]", "torch.randn(8, 16), torch.arange(3)", arguments="x, index")
+    model = defined(program_of(source, emitted_here(source, tmp_path, monkeypatch), CppEmitter()))["ModelNew"]()
+    x = torch.randn(8, 16)
+    assert torch.equal(model(x, torch.tensor([7, 0, 1])), x[[7, 0, 1]])
+    with pytest.raises(IndexError, match="out of range"):
+        model(x, torch.tensor([0, 8, 1]))
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("return x.add_(1.0)", "changes its inputs"),
+        ("return x.view(-1)", "shares memory"),
+        ("y = x * 2.0\nreturn y, y[0]", "shares memory"),
+        ("return {'y': x * 2.0}", "something else than tensors"),
+        ("self.calls = getattr(self, 'calls', 0) + 1\nreturn x * self.calls", "keeps something"),
+        ("for _ in range(400):\n    x = torch.sin(x) + 0.1\nreturn x", "operations"),
+        ("print(x.sum().item())\nreturn x * 2.0", "Unsupported|item|break"),
+    ],
+    ids=["in place", "view", "views", "mapping", "counter", "unrolled", "graph break"],
+)
+def test_what_would_not_hold_is_refused(lines, why, tmp_path, monkeypatch):
+    with pytest.raises((child.RefusedError, torch._dynamo.exc.Unsupported), match=why):
+        emitted_here(problem(lines, "torch.randn(5, 6)"), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("buf0 = extern_kernels.grouped(arg0_1)", "extern_kernels"),
+        ("buf0 = triton_poi_fused_0.run(arg0_1, 8)", "triton_poi_fused_0"),
+        ("buf0 = _tensor_constant0 * arg0_1", "_tensor_constant0"),
+    ],
+    ids=["operator", "kernel", "constant"],
+)
+def test_emitted_code_that_needs_inductor_is_refused(statement, why):
+    text = f"def call(args):\n    arg0_1, = args\n    args.clear()\n    {statement}\n    return (buf0, )\n"
+    with pytest.raises(NotSelfContainedError, match=why):
+        read_wrapper(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [("import time\ntime.sleep(600)", "longer than 2 s"), ("import os\nos._exit(0)", "ended")],
+    ids=["hangs", "ends"],
+)
+def test_a_reference_that_does_not_run_costs_little_and_leaves_nothing(tmp_path, monkeypatch, source, why):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    started = time.monotonic()
+    answers = emit(source, CppEmitter.variations[:2], timeout_s=2 if "sleep" in source else 120)
+    assert [type(answer) for answer in answers] == [Refused, Refused]
+    assert all(isinstance(answer, Refused) and why in answer.why for answer in answers)
+    assert time.monotonic() - started < 100
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_compiler_it_says_so_and_runs_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    provider = CompilerProvider()
+    assert list(provider.candidates(problem_of("raise SystemExit\nModel = get_inputs = None"), seed=0)) == []
+    assert all("g++" in why for why in provider.refused["level2/small"].values())
+
+
+def test_it_is_chosen_by_name_beside_the_others():
+    values = {"max_per_problem": 1, "depth": 1, "draws": 1, "compiled_share": 0.0, "faulty_share": 0.0}
+    params = GenerateVariantsParams(providers=("builtin", "compiler"), **values)
+    assert params.generators_in_use == {}
+    with pytest.raises(ValueError, match="may not be called compiler"):
+        GenerateVariantsParams(generators={"compiler": GENERATOR}, **values)
