@@ -20,6 +20,7 @@ from tasks.variants.compiler.provider import CompilerProvider
 from tasks.variants.compiler.wrapper import read_wrapper
 from tests.program_builders import defined, problem
 
+pytestmark = pytest.mark.slow
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ builds the kernels, and is not installed")
 
 # A product that stays torch's, statistics that a call updates, an argument that is no tensor, and two outputs.
@@ -171,14 +172,17 @@ def test_an_index_out_of_range_is_an_exception_as_it_is_in_torch(tmp_path, monke
         ("y = x * 2.0\nreturn y, y[0]", "shares memory"),
         ("return {'y': x * 2.0}", "something else than tensors"),
         ("self.calls = getattr(self, 'calls', 0) + 1\nreturn x * self.calls", "keeps something"),
+        ("self.seen.append(0)\nreturn x * len(self.seen)", "keeps something"),
         ("for _ in range(400):\n    x = torch.sin(x) + 0.1\nreturn x", "operations"),
         ("print(x.sum().item())\nreturn x * 2.0", "Unsupported|item|break"),
     ],
-    ids=["in place", "view", "views", "mapping", "counter", "unrolled", "graph break"],
+    ids=["in place", "view", "views", "mapping", "counter", "list", "unrolled", "graph break"],
 )
 def test_what_would_not_hold_is_refused(lines, why, tmp_path, monkeypatch):
     with pytest.raises((child.RefusedError, torch._dynamo.exc.Unsupported), match=why):
-        emitted_here(problem(lines, "torch.randn(5, 6)"), tmp_path, monkeypatch)
+        emitted_here(
+            problem(lines, "torch.randn(5, 6)", init="self.seen = [size0]", init_arguments="1"), tmp_path, monkeypatch
+        )
 
 
 @pytest.mark.parametrize(

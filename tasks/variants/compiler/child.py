@@ -134,13 +134,17 @@ def _looked_at(model: Any, inputs: Mapping[str, Any]) -> Any:
 
 
 def _attributes(model: Any) -> list[tuple[str, str, Any]]:
-    """What its modules hold: numbers and texts as they are, other things by their identity."""
+    """What its modules hold: numbers and texts as they are, other things by their identity and size."""
     return [
-        (prefix, name, value if isinstance(value, int | float | str) else id(value))
+        (prefix, name, value if isinstance(value, int | float | str) else (id(value), *_size(value)))
         for prefix, part in model.named_modules()
         for holder in (vars(part), part._buffers, part._parameters)
         for name, value in holder.items()
     ]
+
+
+def _size(value: Any) -> tuple[int, ...]:
+    return (len(value),) if isinstance(value, list | dict | set) else ()
 
 
 def _emitted(model: Any, inputs: Mapping[str, Any]) -> tuple[str, list[tuple[str, torch.Tensor]]]:
@@ -150,7 +154,7 @@ def _emitted(model: Any, inputs: Mapping[str, Any]) -> tuple[str, list[tuple[str
 
     def backend(graph: Any, examples: Any) -> Any:
         if len(graph.graph.nodes) > MAX_OPERATIONS:
-            raise RefusedError(f"it comes to {len(graph.graph.nodes)} operations, above {MAX_OPERATIONS}")
+            raise RefusedError(f"it comes to more than {MAX_OPERATIONS} operations")
         sources = [node.meta["grapharg"].source.name for node in graph.graph.nodes if node.op == "placeholder"]
         places.extend(_places(sources, {"self": model, **inputs}))
         return compile_fx(graph, examples)

@@ -1,7 +1,7 @@
 """Inductor's C++ as the native part of a candidate: one text for all kernels, built by g++ when the program is run.
 
-Plain loops are built in a third of a second, because what they need of torch's headers is written here. Loops over
-vectors need the headers themselves, which g++ finds beside torch and reads for two seconds.
+Most plain loops are built in a fifth of a second, because what they need of torch's headers is written here. Loops over
+vectors need the headers themselves, which g++ finds beside torch and reads for a second and a half.
 """
 
 import re
@@ -92,8 +92,6 @@ _TORCH = (
     ', "-I" + os.path.dirname(torch.__file__) + "/include"'
     ', "-L" + os.path.dirname(torch.__file__) + "/lib", "-ltorch_cpu", "-lc10"'
 )
-
-
 # What Inductor calls an instruction set: what ATen's headers call it, and those machines that have it.
 _CAPABILITIES = {"avx512": ("AVX512", ("AVX512",)), "avx2": ("AVX2", ("AVX2", "AVX512"))}
 
