@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from flows.accounting import accounted
 from flows.checking import inquiry
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.journal import Journal
 from flows.judging import court
 from flows.records import read_candidates, read_verdicts
 from tasks.history.exemplars import ExemplarPool
-from tasks.history.records import Sample
+from tasks.history.records import TRAINING, Cost, Sample
 from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Split
@@ -39,7 +40,7 @@ def contrastive_rl(stage: Stage) -> None:
     checkpoints = stage.folder / "checkpoints"
     drawn = Drawn(stage, done_steps=checkpointed_steps(checkpoints))
     with (
-        stage.tracked() as tracker,
+        accounted(stage, problems) as (tracker, expenses),
         court(stage, problems, known=known) as judges,
         inquiry(stage, problems, params.checker) as doubts,
         progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
@@ -57,35 +58,39 @@ def contrastive_rl(stage: Stage) -> None:
             doubts.ask_about_jumps(rollouts, verdicts, pool)
             return verdicts
 
-        def on_rollouts(step: int, rollouts: Sequence["Rollout"]) -> None:
+        def on_rollouts(step: int, rollouts: Sequence["Rollout"], cost: Cost) -> None:
             drawn.note_step(step, rollouts)
+            expenses.note(cost)
             judges.record_samples(_as_samples(rollouts, step, params.contrastive_rl.temperature))
+            meter.skip()  # what was done since the last step is generation and judging
 
         def on_step(step: int, values: dict[str, float]) -> None:
+            meter.lap()
             bar.update(step - bar.n)
             bar.set_postfix({name: f"{values[name]:.2f}" for name in WATCHED if name in values})
             tracker.log_metrics(values, step=step)
 
-        curve = train_grpo(
-            policy,
-            list(train.values()),
-            pool,
-            judge,
-            params.contrastive_rl,
-            exemplars=params.exemplars,
-            checkpoints=checkpoints,
-            seed=params.seed,
-            on_step=on_step,
-            on_rollouts=on_rollouts,
-            is_withheld=doubts.withholds,
-        )
+        with expenses.metered(TRAINING) as meter:
+            curve = train_grpo(
+                policy,
+                list(train.values()),
+                pool,
+                judge,
+                params.contrastive_rl,
+                exemplars=params.exemplars,
+                checkpoints=checkpoints,
+                seed=params.seed,
+                on_step=on_step,
+                on_rollouts=on_rollouts,
+                is_withheld=doubts.withholds,
+            )
         verdicts = judges.judge(list(drawn.candidates.values()))
-    drawn.close()
-    save_policy(policy, stage.outputs / "policy")
-    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in drawn.candidates.values()))
-    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
-    stage.write_csv("curve.csv", curve)
-    stage.write_json("metrics.json", _last_means(curve))
+        drawn.close()
+        save_policy(policy, stage.outputs / "policy")
+        stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in drawn.candidates.values()))
+        stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
+        stage.write_csv("curve.csv", curve)
+        stage.write_json("metrics.json", _last_means(curve))
 
 
 class Drawn:

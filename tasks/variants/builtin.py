@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -52,14 +53,15 @@ class BuiltinProvider:
     def _singles(self, problem: Problem, *, rng: random.Random) -> Iterator[Candidate]:
         """The reference and every rewrite of it that applies, one group after the other in turn."""
         program = as_candidate_program(problem.source)
-        yield candidate_of(problem, program, ())
+        reference = candidate_of(problem, program, ())
+        yield reference
         compiled = rng.sample(self.compiled, len(self.compiled))
         early = 1 if rng.random() < self.params.compiled_share else 0
         # The others come last, for a problem with little else to do to it.
         for each in (*_by_turns((*self.rewrites, *compiled[:early]), rng=rng), *compiled[early:]):
             changed = each.apply(program, rng)
             if changed is not None:
-                yield candidate_of(problem, changed, (each.name,))
+                yield replace(candidate_of(problem, changed, (each.name,)), parent_id=reference.candidate_id)
 
     def _faulty(self, problem: Problem, *, rng: random.Random) -> Iterator[Candidate]:
         """Programs with a fault, half of them rewritten before."""
@@ -70,7 +72,8 @@ class BuiltinProvider:
                 program, recipe = _applied(self.rewrites, start, rng=rng)
             broken, fault = _applied(self.faults, program, rng=rng)
             if fault:
-                yield candidate_of(problem, broken, (*recipe, *fault))
+                sound = candidate_of(problem, program, recipe)
+                yield replace(candidate_of(problem, broken, (*recipe, *fault)), parent_id=sound.candidate_id)
 
 
 def _applied(

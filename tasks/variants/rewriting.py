@@ -6,7 +6,7 @@ shapes come in; `render` leaves out whatever ModelNew does not need. What rewrit
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -81,16 +81,17 @@ def explore(
     seen = {render(start)}
     useless: set[tuple[str, str]] = set()
     for _ in range(draws):
-        program, recipe = start, tuple[str, ...]()
+        program = parent = start
+        recipe = tuple[str, ...]()
         for _ in range(rng.randint(1, depth)):
-            program, name = _random_step(program, rewrites, rng=rng, useless=useless)
+            changed, name = _random_step(program, rewrites, rng=rng, useless=useless)
             if name is None:
                 break
-            recipe = (*recipe, name)
+            program, parent, recipe = changed, program, (*recipe, name)
         candidate = candidate_of(problem, program, recipe)
         if candidate.source not in seen:
             seen.add(candidate.source)
-            yield candidate
+            yield replace(candidate, parent_id=candidate_of(problem, parent, recipe[:-1]).candidate_id)
 
 
 def _random_step(
