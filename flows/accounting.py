@@ -14,7 +14,7 @@ from typing import Any
 
 from flows.engine import DATA, Stage
 from flows.journal import Journal
-from flows.recording import Recorder
+from flows.runs import run_of
 from tasks.errors import RecordError
 from tasks.history.records import Cost, Run, RunLink
 from tasks.problems.problem import Problem
@@ -92,7 +92,7 @@ def accounted(stage: Stage, problems: Mapping[str, Problem]) -> Iterator[tuple[T
     A stage that fails leaves in the history what it spent until then, and no run.json.
     """
     expenses = Expenses(stage.folder / JOURNAL)
-    recorder = Recorder(stage, problems)
+    run = run_of(stage)
     links: list[RunLink] = []
     tracker = None
     try:
@@ -102,10 +102,18 @@ def accounted(stage: Stage, problems: Mapping[str, Problem]) -> Iterator[tuple[T
     finally:
         if tracker and tracker.mlflow_run_id:  # known at the end, when everything has been sent
             links.append(RunLink(system="mlflow", identifier=tracker.mlflow_run_id))
-        recorder.account(expenses.costs, links)
-        recorder.close()
+        account = Account(run=run, costs=expenses.costs, links=links)
+        _tell_history(account, problems)
         expenses.close()
-    stage.write_json(RUN_FILE, asdict(Account(run=recorder.run, costs=expenses.costs, links=links)))
+    stage.write_json(RUN_FILE, asdict(account))
+
+
+def _tell_history(account: Account, problems: Mapping[str, Problem]) -> None:
+    from flows.recording import Recorder
+
+    recorder = Recorder(account.run, problems)
+    recorder.account(account.costs, account.links)
+    recorder.close()
 
 
 def read_account(stage: str) -> Account | None:

@@ -5,7 +5,6 @@ DVC runs this as ``python -m flows.generate_variants``; so can you.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -60,18 +59,7 @@ def _rewritten(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]
         for problem in problems.values():
             candidates += islice(provider.candidates(problem, seed=stage.params.seed), params.max_per_problem)
             bar.update()
-    return _with_parents_at_hand(candidates)
-
-
-def _with_parents_at_hand(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates, naming as parent only what is among them and one rewrite shorter, which no circle can be."""
-    recipes = {candidate.candidate_id: candidate.recipe for candidate in candidates}
-    return [
-        candidate
-        if candidate.parent_id is None or recipes.get(candidate.parent_id) == candidate.recipe[:-1]
-        else replace(candidate, parent_id=None)
-        for candidate in candidates
-    ]
+    return candidates
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from flows.engine import Stage, progress, say
 from flows.journal import Journal
 from flows.recording import Recorder
+from flows.runs import run_of
 from tasks.errors import RetryableError
 from tasks.history.records import Sample
 from tasks.judge.judge import Judge
@@ -43,7 +44,7 @@ class Court:
         self._problems = problems
         self._workers = workers
         self._journal = Journal(stage.folder / journal)
-        self._record = Recorder(stage, problems)
+        self._record = Recorder(run_of(stage), problems)
         own = [Verdict.from_json(row) for row in self._journal.rows]
         # What another machine, another torch or an older protocol said is history, not an answer.
         comparable = [verdict for verdict in [*known, *own] if self._is_comparable(verdict)]

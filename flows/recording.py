@@ -1,11 +1,11 @@
-"""Telling the history of one run of a stage. A history that cannot be written never stops the stage."""
+"""Telling the history of one run of a stage. A history that cannot be written never stops the stage.
 
-import platform
-import subprocess
+Nothing light may import this file: duckdb and polars take a second.
+"""
+
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 
-from flows.engine import HISTORY, Stage, say
+from flows.engine import HISTORY, say
 from tasks.errors import CudaL1Error, RetryableError
 from tasks.history.hacks import HackCases, case_of
 from tasks.history.records import Cost, Run, RunLink, Sample
@@ -14,14 +14,12 @@ from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
-SOFTWARE = ("torch", "transformers", "trl")
-
 
 class Recorder:
     """Appends what a run did. What a busy history cannot be told is told with what comes next."""
 
-    def __init__(self, stage: Stage, problems: Mapping[str, Problem]) -> None:
-        self.run = _run_of(stage)
+    def __init__(self, run: Run, problems: Mapping[str, Problem]) -> None:
+        self._run = run
         self._history = History(HISTORY)
         self._problems: Sequence[Problem] = list(problems.values())  # until the first append has told of them
         self._waiting: list[dict[str, Sequence[object]]] = []
@@ -71,7 +69,7 @@ class Recorder:
             return
         try:
             while self._waiting:
-                self._history.append(self.run, problems=self._problems, **self._waiting[0])  # type: ignore[arg-type]
+                self._history.append(self._run, problems=self._problems, **self._waiting[0])  # type: ignore[arg-type]
                 self._problems = ()
                 self._waiting.pop(0)
         except RetryableError as error:
@@ -79,36 +77,3 @@ class Recorder:
         except CudaL1Error as error:
             self._unwritable = True
             say(f"warning: the history is not being written: {error}")
-
-
-def _run_of(stage: Stage) -> Run:
-    """The run as the history knows it, the same whoever tells of it and however often it was resumed."""
-    return Run(
-        run_id=stage.run_id,
-        stage=stage.name,
-        seed=stage.params.seed,
-        params=stage.sections,
-        started_at=stage.started_at,
-        git_commit=_git_commit(),
-        versions=_versions(),
-    )
-
-
-def _versions() -> dict[str, str]:
-    """Software that a stage's result may depend on, as installed; nothing of it is imported."""
-    found = {"python": platform.python_version()}
-    for package in SOFTWARE:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _git_commit() -> str | None:
-    """The commit of the code that runs, or None outside a repository."""
-    try:
-        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None
