@@ -29,7 +29,7 @@ from tasks.variants.candidate import Candidate
 VERDICT_FILES = ("verdicts.jsonl", "contenders.jsonl")
 LOST = (
     "prompts, completions and exemplars: samples of evaluate come back without them, those of other stages not at all",
-    "runs before the last one of each stage; of one without run.json also its id, beginning, git commit and costs",
+    "runs before the last one of each stage; of one without run.json also its id, git commit, beginning and costs",
     "texts and splits of problems as they were then: those of now stand in for them",
     "hacking cases and the reward checker's opinions",
 )

@@ -94,11 +94,11 @@ def explore(
     for _ in range(draws):
         program, recipe, parent_id = start, tuple[str, ...](), None
         for _ in range(rng.randint(1, depth)):
-            parent_id = kept.get(program.code, parent_id)
-            program, name = _random_step(program, rewrites, rng=rng, useless=useless)
+            changed, name = _random_step(program, rewrites, rng=rng, useless=useless)
             if name is None:
                 break
-            recipe = (*recipe, name)
+            parent_id = kept.get(program.code, parent_id)
+            program, recipe = changed, (*recipe, name)
         candidate = candidate_of(problem, program, recipe)
         if candidate.source not in seen:
             seen.add(candidate.source)
