@@ -30,6 +30,7 @@ VERDICT_FILES = ("verdicts.jsonl", "contenders.jsonl")
 LOST = (
     "prompts, completions and exemplars: samples of evaluate come back without them, those of other stages not at all",
     "runs before the last one of each stage; of one without run.json also its id, git commit, beginning and costs",
+    "that evaluate reused verdicts of earlier stages",
     "texts and splits of problems as they were then: those of now stand in for them",
     "hacking cases and the reward checker's opinions",
 )
