@@ -3,7 +3,7 @@
 DVC runs this as ``python -m flows.contrastive_rl``; so can you.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from tasks.problems.problem import Split
 from tasks.variants.candidate import Candidate
 
 if TYPE_CHECKING:
+    from tasks.training.policy import Policy
     from tasks.training.rollouts import Rollout
 
 WATCHED = ("reward", "correct", "speedup")
@@ -30,7 +31,7 @@ def contrastive_rl(stage: Stage) -> None:
     """Write the policy, every rollout's candidate and verdict, and a curve with one row a step."""
     from tasks.training.checkpoints import checkpointed_steps
     from tasks.training.grpo import train_grpo
-    from tasks.training.policy import can_write, load_policy, save_policy
+    from tasks.training.policy import can_write, load_policy
 
     params = stage.params
     problems = load_problems(params.problems)
@@ -86,11 +87,7 @@ def contrastive_rl(stage: Stage) -> None:
             )
         verdicts = judges.judge(list(drawn.candidates.values()))
         drawn.close()
-        save_policy(policy, stage.outputs / "policy")
-        stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in drawn.candidates.values()))
-        stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
-        stage.write_csv("curve.csv", curve)
-        stage.write_json("metrics.json", _last_means(curve))
+        _write(stage, policy, drawn.candidates.values(), verdicts, curve)
 
 
 class Drawn:
@@ -120,6 +117,22 @@ class Drawn:
     def close(self) -> None:
         self._texts.close()
         self._steps.close()
+
+
+def _write(
+    stage: Stage,
+    policy: "Policy",
+    candidates: Iterable[Candidate],
+    verdicts: Iterable[Verdict],
+    curve: Sequence[dict[str, float]],
+) -> None:
+    from tasks.training.policy import save_policy
+
+    save_policy(policy, stage.outputs / "policy")
+    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
+    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
+    stage.write_csv("curve.csv", curve)
+    stage.write_json("metrics.json", _last_means(curve))
 
 
 def _last_means(curve: Sequence[dict[str, float]], steps: int = 10) -> dict[str, float]:
