@@ -185,6 +185,10 @@ class Ledger:
         ((tokens, usd),) = self._execute("SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM purchases")
         return Cost(tokens=tokens, usd=usd)
 
+    def ended_since(self, unix_s: float) -> dict[str, float]:
+        """When each question came to its end that did so at that time or later, in Unix time; by request id."""
+        return dict(self._execute("SELECT request_id, ended_at FROM purchases WHERE ended_at >= ?", unix_s))
+
     def close(self) -> None:
         self._connection.close()
 
