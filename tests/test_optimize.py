@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.optimize import Optimization, Outcome, Settings, proposers_for
+from flows.optimize import Optimization, Outcome, Settings
 from flows.optimize_document import verdict_document
 from flows.optimize_judging import FINAL, GRADIENTS, LONG, Record
+from flows.optimize_providers import rewriting
 from tasks.errors import ProblemError, WorkerError
 from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
@@ -104,7 +105,7 @@ def optimized(
         settings=settings,
         judges=judges,  # type: ignore[arg-type]
         record=record or Record(None, []),
-        proposers=proposers_for(texts.shown, rewrites=True, seed=0),
+        proposers=rewriting(texts.shown, seed=0),
         on_change=lambda progress: (
             optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
         ),
