@@ -20,7 +20,7 @@ from tasks.search.writers import Asked, Writer, Written
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar
 
-MOST_FUTILE = 10
+MOST_FUTILE = 20
 """Answers in a row without a program that is new, after which a writer is not asked any more."""
 
 

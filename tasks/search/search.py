@@ -17,7 +17,7 @@ from tasks.search.proposers import Proposer
 from tasks.variants.candidate import Candidate
 
 SCREEN, AGAIN = "screen", "again"
-LOOK_S = 0.5
+LOOK_S = 0.3
 """Where answers are waited for, the clock and Ctrl-C are looked at this often."""
 BETTER = 1.03
 """A new best counts as progress from this factor on; less is noise."""
