@@ -48,11 +48,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_killed_optimization_goes_on_and_buys_nothing_twice(url: str, log: Path, project: Path) -> None:
     """With the real judge: the one call that sums wins, should the machine be quiet enough to tell."""
     write_params(project, {"mine": model(url, "climbing", **PRICED)})
-    command = ["optimize", "slow.py", "--provider", "mine", "--max-usd", "1", "--candidates", "4", *QUICK]
+    command = ["optimize", "slow.py", "--provider", "mine", "--max-usd", "1", "--candidates", "3", *QUICK]
     out = project / "slow-optimized"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-m", "flows.cli", *command], env=environment) as process:
-        wait_until(lambda: (out / ANSWERS).exists() and sum(row["form"] == "program" for row in answers_in(out)) >= 2)
+        wait_until(lambda: (out / ANSWERS).exists() and sum(row["form"] == "program" for row in answers_in(out)) >= 1)
         process.kill()
     known = answers_in(out)
     status = main(command)
@@ -60,7 +60,7 @@ def test_a_killed_optimization_goes_on_and_buys_nothing_twice(url: str, log: Pat
     assert len({row["request_id"] for row in requests}) == len(requests)
     rows = answers_in(out)
     assert [row["prompt"] for row in rows][: len(known)] == [row["prompt"] for row in known]
-    assert len(rows) in (4, 5)  # one more where an answer was under way when the process was killed
+    assert len(rows) in (3, 4)  # one more where an answer was under way when the process was killed
     assert len(rows) - len(requests) in (0, 1)  # where that one was not sent yet
     verdict = json.loads((out / "verdict.json").read_text())
     assert verdict["providers"][0]["tokens"] >= sum(row["tokens"] for row in requests)

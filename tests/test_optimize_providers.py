@@ -133,6 +133,20 @@ def test_the_same_again_buys_nothing_and_finds_the_same(project: Path, url: str,
     assert again.winner[0].source == first.winner[0].source
 
 
+def test_who_leaves_waits_for_no_answer_and_counts_it_as_paid(project: Path, url: str) -> None:
+    write_params(project, {"mine": model(url, "trickles", **PRICED)})  # an answer that takes 20 s
+    with proposing(project, "mine", max_usd=1.0) as (providers, _):
+        assert providers.proposers[0].propose([]) is None
+        (answer,) = providers.proposers[0].pending
+        most = providers.spent()["mine"]
+        while not most.usd:
+            most = providers.spent()["mine"]
+    assert answer.cancelled()
+    with closing(Ledger(project / PURCHASES)) as ledger:
+        assert ledger.spent("mine") == most
+        assert ledger.spent("another").usd == 0
+
+
 def test_two_runs_do_not_buy_in_one_folder_at_once(project: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.variants.llm.ledger.PATIENCE_S", 0.1)
     write_params(project, {"mine": model(url, "right")})

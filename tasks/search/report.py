@@ -1,6 +1,5 @@
 """The report on one optimization, as markdown: what was tried, what won and why, and what is claimed of it."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,7 +97,7 @@ def _author(winner: Scored | None, scored: Sequence[Scored], asked: Sequence[Ask
     by = f"{steps} of {candidate.origin}" if steps else f"a program of {candidate.origin}"
     for each in asked:
         if each.candidate is not None and each.candidate.candidate_id == candidate.candidate_id:
-            shown = [f"{name[:8]} at {speedups.get(name) or math.nan:.2f}x" for name in each.exemplar_ids]
+            shown = [f"{name[:8]} at {speedups[name]:.2f}x" for name in each.exemplar_ids if speedups.get(name)]
             return f"{by}, its answer to question {each.number}, which showed {' and '.join(shown) or 'no exemplars'}"
     return by
 

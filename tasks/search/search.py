@@ -1,7 +1,7 @@
 """One search: candidates are proposed and screened until the budget is spent, then the fastest are looked at again.
 
 Successive halving: the screen is cheap and sees all, every later rung is dearer and sees a share of the one before. The
-same judgements in the same order give the same search; how they are made, kept and shown is the caller's.
+same judgements and answers in the same order give the same search; how they are made, kept and shown is the caller's.
 """
 
 import time
