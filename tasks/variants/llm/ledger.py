@@ -180,9 +180,12 @@ class Ledger:
             request_id,
         )
 
-    def spent(self) -> Cost:
-        """What everything in it cost, or may have cost where that is in doubt."""
-        ((tokens, usd),) = self._execute("SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM purchases")
+    def spent(self, generator: str | None = None) -> Cost:
+        """What everything in it cost, or all of one generator, or may have cost where that is in doubt."""
+        ((tokens, usd),) = self._execute(
+            "SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM purchases WHERE ? IN ('', generator)",
+            generator or "",
+        )
         return Cost(tokens=tokens, usd=usd)
 
     def ended_since(self, unix_s: float) -> dict[str, float]:
