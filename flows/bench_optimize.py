@@ -21,9 +21,10 @@ from typing import Any
 
 from flows.engine import progress
 from flows.journal import Journal
-from flows.optimize import Optimization, Settings, proposers_for
+from flows.optimize import Optimization, Settings
 from flows.optimize_document import verdict_document
 from flows.optimize_judging import Judges, Record
+from flows.optimize_providers import rewriting
 from tasks.errors import ProblemError
 from tasks.judge.batch import changed
 from tasks.judge.timing import PROTOCOL
@@ -135,7 +136,7 @@ def _optimized(problem: Problem, judges: Judges, params: JudgeParams, *, seconds
             checks_gradients=False,
         )
         record = Record(None, [])
-        proposers = proposers_for(texts.shown, rewrites=True, seed=settings.seed)
+        proposers = rewriting(texts.shown, seed=settings.seed)
         optimization = Optimization(
             file, facts, texts, settings=settings, judges=judges, record=record, proposers=proposers
         )

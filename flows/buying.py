@@ -10,9 +10,10 @@ from typing import NoReturn
 
 from tqdm import tqdm
 
+from flows.accounting import Expenses
 from flows.engine import DATA, Stage, progress, say
 from flows.judging import Court, court
-from flows.trials import Bought, Trial, as_samples
+from flows.trials import Bought, Trial, as_costs, as_samples
 from tasks.errors import ProviderError
 from tasks.judge.verdict import Verdict
 from tasks.params import GenerateVariantsParams
@@ -28,10 +29,11 @@ PURCHASES = DATA / "purchases.sqlite"
 """Like the history a memory across runs, never a stage's output: what was paid for outlives a changed line of code."""
 
 
-def buy_variants(stage: Stage, problems: Mapping[str, Problem]) -> Bought:
+def buy_variants(stage: Stage, problems: Mapping[str, Problem], expenses: Expenses) -> Bought:
     """Ask every generator in use about every train problem until enough answers are correct or trials are used up.
 
-    Answers stand in the ledger before they are used, verdicts in the stage's journal, and both in the history.
+    Answers stand in the ledger before they are used, verdicts in the stage's journal, and both in the history. What an
+    answer cost is an expense of the run that bought it, not of a later one that finds it in the ledger.
 
     Raises:
         ProviderError: if an endpoint was given up, after all others have finished; running again goes on from there.
@@ -46,8 +48,9 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem]) -> Bought:
         except BaseExceptionGroup as group:
             _raise_first(group)
         judges.record_samples(as_samples(by_pair))
+        trials = [trial for pair in by_pair for trial in pair]
+        expenses.note(*as_costs(trials, ledger.ended_since(stage.started_at)))
         spent = ledger.spent()
-    trials = [trial for pair in by_pair for trial in pair]
     left = [trial for trial in trials if trial.purchase.outcome in (Outcome.REFUSED, Outcome.UNASKED)]
     given_up = sorted({trial.question.generator for trial in left} & market.gave_up.keys())
     if given_up:

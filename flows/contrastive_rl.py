@@ -3,23 +3,25 @@
 DVC runs this as ``python -m flows.contrastive_rl``; so can you.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from flows.accounting import accounted
 from flows.checking import inquiry
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.journal import Journal
 from flows.judging import court
 from flows.records import read_candidates, read_verdicts
 from tasks.history.exemplars import ExemplarPool
-from tasks.history.records import Sample
+from tasks.history.records import TRAINING, Cost, Sample
 from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Split
 from tasks.variants.candidate import Candidate
 
 if TYPE_CHECKING:
+    from tasks.training.policy import Policy
     from tasks.training.rollouts import Rollout
 
 WATCHED = ("reward", "correct", "speedup")
@@ -29,7 +31,7 @@ def contrastive_rl(stage: Stage) -> None:
     """Write the policy, every rollout's candidate and verdict, and a curve with one row a step."""
     from tasks.training.checkpoints import checkpointed_steps
     from tasks.training.grpo import train_grpo
-    from tasks.training.policy import can_write, load_policy, save_policy
+    from tasks.training.policy import can_write, load_policy
 
     params = stage.params
     problems = load_problems(params.problems)
@@ -39,7 +41,7 @@ def contrastive_rl(stage: Stage) -> None:
     checkpoints = stage.folder / "checkpoints"
     drawn = Drawn(stage, done_steps=checkpointed_steps(checkpoints))
     with (
-        stage.tracked() as tracker,
+        accounted(stage, problems) as (tracker, expenses),
         court(stage, problems, known=known) as judges,
         inquiry(stage, problems, params.checker) as doubts,
         progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
@@ -57,35 +59,35 @@ def contrastive_rl(stage: Stage) -> None:
             doubts.ask_about_jumps(rollouts, verdicts, pool)
             return verdicts
 
-        def on_rollouts(step: int, rollouts: Sequence["Rollout"]) -> None:
+        def on_rollouts(step: int, rollouts: Sequence["Rollout"], cost: Cost) -> None:
             drawn.note_step(step, rollouts)
+            expenses.note(cost)
             judges.record_samples(_as_samples(rollouts, step, params.contrastive_rl.temperature))
+            meter.skip()  # what was done since the last step is generation and judging
 
         def on_step(step: int, values: dict[str, float]) -> None:
+            meter.lap()
             bar.update(step - bar.n)
             bar.set_postfix({name: f"{values[name]:.2f}" for name in WATCHED if name in values})
             tracker.log_metrics(values, step=step)
 
-        curve = train_grpo(
-            policy,
-            list(train.values()),
-            pool,
-            judge,
-            params.contrastive_rl,
-            exemplars=params.exemplars,
-            checkpoints=checkpoints,
-            seed=params.seed,
-            on_step=on_step,
-            on_rollouts=on_rollouts,
-            is_withheld=doubts.withholds,
-        )
+        with expenses.metered(TRAINING) as meter:
+            curve = train_grpo(
+                policy,
+                list(train.values()),
+                pool,
+                judge,
+                params.contrastive_rl,
+                exemplars=params.exemplars,
+                checkpoints=checkpoints,
+                seed=params.seed,
+                on_step=on_step,
+                on_rollouts=on_rollouts,
+                is_withheld=doubts.withholds,
+            )
         verdicts = judges.judge(list(drawn.candidates.values()))
-    drawn.close()
-    save_policy(policy, stage.outputs / "policy")
-    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in drawn.candidates.values()))
-    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
-    stage.write_csv("curve.csv", curve)
-    stage.write_json("metrics.json", _last_means(curve))
+        drawn.close()
+        _write(stage, policy, drawn.candidates.values(), verdicts, curve)
 
 
 class Drawn:
@@ -115,6 +117,22 @@ class Drawn:
     def close(self) -> None:
         self._texts.close()
         self._steps.close()
+
+
+def _write(
+    stage: Stage,
+    policy: "Policy",
+    candidates: Iterable[Candidate],
+    verdicts: Iterable[Verdict],
+    curve: Sequence[dict[str, float]],
+) -> None:
+    from tasks.training.policy import save_policy
+
+    save_policy(policy, stage.outputs / "policy")
+    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
+    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
+    stage.write_csv("curve.csv", curve)
+    stage.write_json("metrics.json", _last_means(curve))
 
 
 def _last_means(curve: Sequence[dict[str, float]], steps: int = 10) -> dict[str, float]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 
+from flows.accounting import Expenses, accounted
 from flows.engine import DATA, Stage, run_stage, say
 from flows.judging import Court, court
 from flows.records import read_candidates, read_taught, read_verdicts
@@ -51,8 +52,9 @@ def evaluate(stage: Stage) -> None:
     earlier = read_verdicts(*JUDGED_BEFORE)
     # A correct text is timed afresh: the timing that got it taught, shown or rewarded was, likely, a lucky one.
     failures = [verdict for verdict in earlier if not verdict.is_correct]
-    with stage.tracked() as tracker:
-        drawn = {(policy, mode): draws for policy in POLICIES for mode, draws in _draw(stage, policy, problems).items()}
+    with accounted(stage, problems) as (tracker, expenses):
+        by_policy = {policy: _draw(stage, policy, problems, expenses) for policy in POLICIES}
+        drawn = {(policy, mode): draws for policy, modes in by_policy.items() for mode, draws in modes.items()}
         with court(stage, problems, known=failures) as judges:
             samples = _judge_samples(drawn, problems, judges)
             baselines = time_baselines(baselines_asked, problems, judges)
@@ -74,12 +76,12 @@ def evaluate(stage: Stage) -> None:
         tracker.log_artifact(page)
         for name, figure in _figures(data).items():
             tracker.log_figure(figure, name)
+        (stage.outputs / "report.md").write_text("\n\n".join(map(to_markdown, _tables(data))) + "\n")
     for table in _tables(data):
         Console(stderr=True).print(to_rich(table))
-    (stage.outputs / "report.md").write_text("\n\n".join(map(to_markdown, _tables(data))) + "\n")
 
 
-def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode, list[Draw]]:
+def _draw(stage: Stage, name: str, problems: Mapping[str, Problem], expenses: Expenses) -> dict[Mode, list[Draw]]:
     """Completions of one policy for every problem, by mode. Every policy answers the same prompts."""
     from tasks.training.policy import load_policy, writable
 
@@ -98,7 +100,15 @@ def _draw(stage: Stage, name: str, problems: Mapping[str, Problem]) -> dict[Mode
             seed=stage.params.seed,
         )
         temperature = None if mode == "greedy" else params.temperature
-        draws[mode] = draw(stage, policy, requests, name=f"{name}-{mode}", origin=name, temperature=temperature)
+        draws[mode] = draw(
+            stage,
+            policy,
+            requests,
+            name=f"{name}-{mode}",
+            origin=name,
+            temperature=temperature,
+            expenses=expenses,
+        )
     return draws
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from flows.accounting import accounted
 from flows.engine import DATA, Stage, run_stage, say
 from flows.journal import read_records
 from flows.judging import court
@@ -22,7 +23,10 @@ def filter_variants(stage: Stage) -> None:
     """Write verdicts.jsonl (all of them) and taught.jsonl (the candidates that sft learns from)."""
     problems = load_problems(stage.params.problems)
     candidates = read_records(DATA / "generate_variants" / "candidates.jsonl", Candidate.from_json)
-    with stage.tracked() as tracker, court(stage, problems, known=read_verdicts("generate_variants")) as judges:
+    with (
+        accounted(stage, problems) as (tracker, _),
+        court(stage, problems, known=read_verdicts("generate_variants")) as judges,
+    ):
         judges.recover(candidates)
         verdicts = judges.judge(candidates, desc="judging")
         taught = choose_taught(candidates, verdicts, problems, stage.params.filter_variants)
@@ -36,9 +40,9 @@ def filter_variants(stage: Stage) -> None:
             **{f"status_{status}": count for status, count in sorted(statuses.items())},
         }
         tracker.log_metrics(metrics)
-    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
-    stage.write_rows("taught.jsonl", (candidate.to_json() | {"speedup": speedup} for candidate, speedup in taught))
-    stage.write_json("metrics.json", metrics)
+        stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts))
+        stage.write_rows("taught.jsonl", (candidate.to_json() | {"speedup": speedup} for candidate, speedup in taught))
+        stage.write_json("metrics.json", metrics)
 
 
 def warn_of_bad_problems(verdicts: Sequence[Verdict]) -> None:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
-from tasks.params.generation import BUILTIN, COMPILER
+from tasks.history.records import GENERATION
+from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem
 from tasks.variants.builtin import BuiltinProvider
@@ -28,24 +30,27 @@ def generate_variants(stage: Stage) -> None:
     """
     params = stage.params.generate_variants
     problems = load_problems(stage.params.problems)
-    with stage.tracked() as tracker:
+    with accounted(stage, problems) as (tracker, expenses):
         trials: Sequence[Trial] = ()
         metrics: dict[str, Any] = {}
         if params.generators_in_use:
             from flows.buying import buy_variants
 
-            bought = buy_variants(stage, problems)
+            bought = buy_variants(stage, problems, expenses)
             trials, metrics = bought.trials, bought.metrics()
-        written = _written(BuiltinProvider(params), stage, problems) if BUILTIN in params.providers else []
-        written += _compiled(stage, problems) if COMPILER in params.providers else []
+        written: list[Candidate] = []
+        if not set(params.providers).isdisjoint(OFFLINE):
+            with expenses.metered(GENERATION):
+                written += _written(BuiltinProvider(params), stage, problems) if BUILTIN in params.providers else []
+                written += _compiled(stage, problems) if COMPILER in params.providers else []
         candidates = _distinct([*written, *(trial.candidate for trial in trials if trial.candidate is not None)])
         metrics |= _counts(candidates, problems)
         tracker.log_metrics(metrics)
-    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
-    stage.write_rows("answers.jsonl", (trial.to_json() for trial in trials if trial.purchase.is_settled))
-    verdicts = {trial.verdict.candidate_id: trial.verdict for trial in trials if trial.verdict is not None}
-    stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts.values()))
-    stage.write_json("metrics.json", metrics)
+        stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate in candidates))
+        stage.write_rows("answers.jsonl", (trial.to_json() for trial in trials if trial.purchase.is_settled))
+        verdicts = {trial.verdict.candidate_id: trial.verdict for trial in trials if trial.verdict is not None}
+        stage.write_rows("verdicts.jsonl", (verdict.to_json() for verdict in verdicts.values()))
+        stage.write_json("metrics.json", metrics)
 
 
 def _written(provider: Provider, stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:

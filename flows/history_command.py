@@ -68,7 +68,8 @@ def _rebuild(arguments: argparse.Namespace) -> None:
         found = (
             f"is there already as {stage.run_id}"
             if stage.was_there
-            else f"{stage.num_verdicts} verdicts and {stage.num_samples} samples as {stage.run_id}"
+            else f"{stage.num_verdicts} verdicts, {stage.num_samples} samples and {stage.num_costs} costs "
+            f"as {stage.run_id}"
             + (f"; {stage.num_left_out} verdicts on problems or texts that are gone" if stage.num_left_out else "")
         )
         _write(f"{stage.stage}: {found}")

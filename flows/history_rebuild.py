@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from flows.accounting import RUN_FILE, Account, read_account
 from flows.engine import DATA, progress
 from flows.journal import read_rows
 from flows.stages import STAGES
@@ -28,7 +29,8 @@ from tasks.variants.candidate import Candidate
 VERDICT_FILES = ("verdicts.jsonl", "contenders.jsonl")
 LOST = (
     "prompts, completions and exemplars: samples of evaluate come back without them, those of other stages not at all",
-    "runs before the last one of each stage, and the id, the beginning and the git commit of the last one",
+    "runs before the last one of each stage; of one without run.json also its id, git commit, beginning and costs",
+    "that evaluate reused verdicts of earlier stages",
     "texts and splits of problems as they were then: those of now stand in for them",
     "hacking cases and the reward checker's opinions",
 )
@@ -45,12 +47,13 @@ class Rebuilt:
     """The history has a run of the stage with all these verdicts: nothing was added."""
     num_verdicts: int = 0
     num_samples: int = 0
+    num_costs: int = 0
     num_left_out: int = 0
     """Verdicts on problems or texts that are not there any more."""
 
 
 def rebuild_history(out: Path) -> list[Rebuilt]:
-    """Append the last run of every stage that judges, as far as its outputs are there.
+    """Append the last run of every stage, as far as its outputs are there.
 
     Raises:
         RecordError: if an output cannot be read, or no stage has any.
@@ -59,16 +62,16 @@ def rebuild_history(out: Path) -> list[Rebuilt]:
         HistoryBusyError: if other processes held the file for too long.
         MachineError: if it cannot be written.
     """
-    stages = [stage for stage in STAGES if (DATA / stage / VERDICT_FILES[0]).exists()]
+    stages = [stage for stage in STAGES if any((DATA / stage / name).exists() for name in (RUN_FILE, VERDICT_FILES[0]))]
     if not stages:
-        raise RecordError(f"no stage has left verdicts under {DATA}; `dvc checkout` or `dvc repro` brings them")
+        raise RecordError(f"no stage has left anything under {DATA}; `dvc checkout` or `dvc repro` brings it")
     problems = load_problems(load_params().problems)
     texts = _texts(problems)
     rebuilt, earlier = [], set[str]()
     with progress("rebuilding", total=len(stages), unit="stage") as bar:
         for stage in stages:
-            verdicts = _verdicts(stage)
-            rebuilt.append(_rebuild(History(out), stage, problems, texts, verdicts, earlier))
+            account, verdicts = read_account(stage), _verdicts(stage)
+            rebuilt.append(_rebuild(History(out), stage, problems, texts, account, verdicts, earlier))
             earlier |= {verdict_id(verdict) for verdict in verdicts}
             bar.update()
     return rebuilt
@@ -79,34 +82,31 @@ def _rebuild(
     stage: str,
     problems: Mapping[str, Problem],
     texts: Mapping[str, Candidate],
+    account: Account | None,
     verdicts: Sequence[Verdict],
     earlier: set[str],
 ) -> Rebuilt:
-    found = _recorded_run(history, stage, [verdict_id(verdict) for verdict in verdicts])
+    found = _recorded_run(history, stage, account, [verdict_id(verdict) for verdict in verdicts])
     if found:
         return Rebuilt(stage=stage, run_id=found, was_there=True)
     known = [verdict for verdict in verdicts if verdict.candidate_id in texts and verdict.problem_id in problems]
-    if not known:
+    if verdicts and not known:
         raise RecordError(f"{stage}: the texts of its {len(verdicts)} verdicts are missing; `dvc checkout` brings them")
-    params = _params(stage)
     own = [verdict for verdict in known if verdict_id(verdict) not in earlier]
-    run = Run(
-        run_id=f"{stage}-rebuilt-{_content_hash(verdicts)}",
-        stage=stage,
-        seed=params["seed"],
-        params=params,
-        # The nearest to its beginning that the outputs tell.
-        started_at=min(verdict.judged_at - verdict.seconds for verdict in own or known),
-        versions=known[-1].environment,
-    )
-    samples = [sample for sample in _samples(stage, params) if sample.candidate_id in texts]
-    named = {verdict.candidate_id for verdict in known} | {sample.candidate_id for sample in samples}
+    run = account.run if account else _likely_run(stage, verdicts, own or known)
+    samples = [sample for sample in _samples(stage, run.params) if sample.candidate_id in texts]
+    costs = account.costs if account else ()
+    costs = [cost for cost in costs if cost.candidate_id is None or cost.candidate_id in texts]
+    judged = {verdict.candidate_id for verdict in known} | {sample.candidate_id for sample in samples}
+    named = judged | {cost.candidate_id for cost in costs if cost.candidate_id is not None}
     history.append(
         run,
         problems=problems.values(),
         candidates=[texts[candidate_id] for candidate_id in sorted(named)],
         samples=samples,
         verdicts=known,
+        costs=costs,
+        links=account.links if account else (),
     )
     return Rebuilt(
         stage=stage,
@@ -114,14 +114,45 @@ def _rebuild(
         was_there=False,
         num_verdicts=len(known),
         num_samples=len(samples),
+        num_costs=len(costs),
         num_left_out=len(verdicts) - len(known),
     )
 
 
-def _recorded_run(history: History, stage: str, verdict_ids: Sequence[str]) -> str | None:
-    """A run of the stage that the history has with all these verdicts, if there is one."""
+def _likely_run(stage: str, verdicts: Sequence[Verdict], own: Sequence[Verdict]) -> Run:
+    """What verdicts tell of a run of which nothing else is left.
+
+    Args:
+        own: those that no earlier stage reached.
+    """
+    params = _params(stage)
+    return Run(
+        run_id=f"{stage}-rebuilt-{_content_hash(verdicts)}",
+        stage=stage,
+        seed=params["seed"],
+        params=params,
+        # The nearest to its beginning that the outputs tell.
+        started_at=min(verdict.judged_at - verdict.seconds for verdict in own),
+        versions=own[-1].environment,
+    )
+
+
+def _recorded_run(history: History, stage: str, account: Account | None, verdict_ids: Sequence[str]) -> str | None:
+    """A run of the stage that the history has with all these verdicts, if there is one.
+
+    One that has left an account must be there under its name and with its costs and links.
+    """
     if not history.path.exists():
         return None
+    if account:
+        counts = history.query(
+            "SELECT (SELECT count(*) FROM runs WHERE run_id = $1), (SELECT count(*) FROM costs WHERE run_id = $1), "
+            "(SELECT count(*) FROM run_links WHERE run_id = $1), "
+            "(SELECT count(*) FROM run_verdicts WHERE run_id = $1 AND verdict_id IN (SELECT unnest($2)))",
+            [account.run.run_id, list(verdict_ids)],
+        ).row(0)
+        left = (1, len(account.costs), len(account.links), len(set(verdict_ids)))
+        return account.run.run_id if counts == left else None
     found = history.query(
         "SELECT run_id FROM run_verdicts JOIN runs USING (run_id) WHERE stage = ? AND verdict_id IN "
         "(SELECT unnest(?)) GROUP BY run_id HAVING count(*) = ? ORDER BY run_id",

@@ -1,18 +1,17 @@
 """Judging many candidates for a stage: side by side, each text once, journalled, and kept in the history."""
 
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import replace
 
-from flows.engine import HISTORY, Stage, progress, say
+from flows.engine import Stage, progress, say
 from flows.journal import Journal
-from tasks.errors import CudaL1Error, RetryableError
-from tasks.history.hacks import HackCases, case_of
-from tasks.history.records import Run, Sample
-from tasks.history.store import History
+from flows.recording import Recorder
+from flows.runs import run_of
+from tasks.errors import RetryableError
+from tasks.history.records import Sample
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
@@ -45,7 +44,7 @@ class Court:
         self._problems = problems
         self._workers = workers
         self._journal = Journal(stage.folder / journal)
-        self._record = Recorder(stage, problems, versions=judge.environment)
+        self._record = Recorder(run_of(stage), problems)
         own = [Verdict.from_json(row) for row in self._journal.rows]
         # What another machine, another torch or an older protocol said is history, not an answer.
         comparable = [verdict for verdict in [*known, *own] if self._is_comparable(verdict)]
@@ -129,74 +128,6 @@ class Court:
         raise AssertionError("unreachable: the last try returns or raises")
 
 
-class Recorder:
-    """Appends to the history for one run of a stage. A history that cannot be written never stops the stage."""
-
-    def __init__(self, stage: Stage, problems: Mapping[str, Problem], *, versions: Mapping[str, str]) -> None:
-        self._history = History(HISTORY)
-        self._run = Run(
-            run_id=stage.run_id,
-            stage=stage.name,
-            seed=stage.params.seed,
-            params=stage.sections,
-            started_at=stage.started_at,
-            git_commit=_git_commit(),
-            versions=versions,
-        )
-        self._problems: Sequence[Problem] = list(problems.values())  # until the first append has told of them
-        self._waiting: list[dict[str, Sequence[object]]] = []
-        self._unwritable = False
-
-    def candidates(self, candidates: Sequence[Candidate]) -> None:
-        self._append(candidates=candidates)
-
-    def verdicts(self, verdicts: Sequence[Verdict]) -> None:
-        self._append(verdicts=verdicts)
-
-    def samples(self, samples: Sequence[Sample]) -> None:
-        self._append(samples=samples)
-
-    def hack(self, candidate: Candidate, verdict: Verdict) -> None:
-        """Keep a candidate that the judge caught as a hacking case, unless the collection holds its like."""
-        if self._unwritable:
-            return
-        failed = [check.name for check in verdict.checks if not check.passed]
-        case = case_of(
-            name=candidate.candidate_id,
-            group=failed[-1] if failed else verdict.status.value,
-            source=candidate.source,
-            words=verdict.detail.partition("\n")[0],
-            origin="judge",
-        )
-        try:
-            HackCases(HISTORY).add_unless_alike(case)
-        except CudaL1Error as error:
-            say(f"warning: the hacking case {case.name} is not kept: {error}")
-
-    def close(self) -> None:
-        """Append what the history could not be told so far, or say what it lacks."""
-        self._unwritable = False  # it may have been mended since
-        self._append()
-        if self._waiting:
-            say(f"warning: the history lacks {len(self._waiting)} batch(es) of this run, which only its outputs hold")
-
-    def _append(self, **rows: Sequence[object]) -> None:
-        if any(rows.values()):
-            self._waiting.append(rows)
-        if self._unwritable:
-            return
-        try:
-            while self._waiting:
-                self._history.append(self._run, problems=self._problems, **self._waiting[0])  # type: ignore[arg-type]
-                self._problems = ()
-                self._waiting.pop(0)
-        except RetryableError as error:
-            say(f"the history is busy and is told later: {error}")
-        except CudaL1Error as error:
-            self._unwritable = True
-            say(f"warning: the history is not being written: {error}")
-
-
 @contextmanager
 def court(
     stage: Stage,
@@ -220,12 +151,3 @@ def court(
             yield seat
         finally:
             seat.close()
-
-
-def _git_commit() -> str | None:
-    """The commit of the code that runs, or None outside a repository."""
-    try:
-        answer = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None

@@ -3,7 +3,7 @@
 Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it both come here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from flows.optimize_judging import FINAL, GRADIENTS, LONG, Judges, Record
@@ -12,18 +12,18 @@ from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
-from tasks.search.compositions import Compositions, starting_programs
+from tasks.search.contributions import Contribution
 from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.found import Scored, best_baseline, ranked
 from tasks.search.gradients import gradient_case
-from tasks.search.proposers import FromProvider, Proposer
+from tasks.search.proposers import Proposer
 from tasks.search.report import GRADIENTS_IN_WORDS
 from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
 from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
 from tasks.search.user_file import UserFile
+from tasks.search.writers import Asked
 from tasks.variants.candidate import Candidate
-from tasks.variants.provider import Provider
 
 NUM_AGAIN, NUM_FINAL = 4, 2
 NOISY_TRIES = 2
@@ -57,6 +57,9 @@ class Outcome:
     winner: tuple[DropIn, Scored] | None = None
     """Only where its interval lies above that of the best baseline."""
     gradients: Verdict | None = None
+    asked: list[Asked] = field(default_factory=list)
+    """Questions to language models and policies, with their answers."""
+    contributions: list[Contribution] = field(default_factory=list)
     interrupted: bool = False
     seconds: float = 0.0
 
@@ -207,16 +210,6 @@ class Optimization:
             raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")
         self._record.add(rung, verdict, elapsed_s=self._search.elapsed_s)
         return verdict
-
-
-def proposers_for(problem: Problem, *, rewrites: bool, providers: Iterable[Provider] = (), seed: int) -> list[Proposer]:
-    """Who proposes: rewrites that learn from what was found, and providers as they are.
-
-    Where calls can be put into the forward, rewrites start from that form, and from the text as it is too.
-    """
-    starts = starting_programs(problem) if rewrites else []
-    built_in: list[Proposer] = [Compositions(problem, seed=seed, start=start) for start in starts]
-    return built_in + [FromProvider(provider, problem, seed=seed) for provider in providers]
 
 
 def _interval(scored: Scored) -> Speedup:

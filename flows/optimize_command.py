@@ -5,25 +5,20 @@ import contextlib
 import json
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flows.judge_command import amount_of, count, device
-from tasks.errors import ProblemError
 from tasks.judge.baselines import BASELINES
 
 if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.table import Table
-
     from flows.optimize import Outcome, Settings
-    from tasks.search.search import Progress
+    from flows.optimize_providers import Chosen
     from tasks.search.survey import Survey
+    from tasks.search.texts import ProblemTexts
     from tasks.search.user_file import UserFile
-    from tasks.variants.provider import Provider
 
 NOTHING_FASTER = 4
 EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
@@ -32,7 +27,6 @@ BUILTIN = "builtin"
 MINUTES = 5.0
 WINDOW_SHARE = 0.1
 MAX_WORKERS = 4
-SHOWN = 8
 EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, 3 this machine cannot
 judge, 4 nothing was found that is faster than the best baseline, and no module is written, 130 interrupted twice.
 Ctrl-C once ends the search and keeps the best so far; the same command continues a run that was killed."""
@@ -51,9 +45,14 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
     parser.add_argument(
         "--provider",
         nargs="+",
-        default=[BUILTIN],
+        action="extend",
         metavar="NAME",
-        help=f"who writes candidates: {BUILTIN}, or a folder of files that define ModelNew (default: {BUILTIN})",
+        help=f"who writes candidates: {BUILTIN}, compiler (what torch.compile emits for a CPU), a language model under "
+        "generate_variants.generators of params.yaml, policy:PATH, or a folder of files that define ModelNew; may be "
+        f"repeated (default: {BUILTIN})",
+    )
+    parser.add_argument(
+        "--max-usd", type=amount_of("USD"), help="that language models may cost, in all runs with --out"
     )
     parser.add_argument(
         "--baselines", nargs="+", choices=BASELINES, help="what must be beaten (default: all that the device allows)"
@@ -66,6 +65,7 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
 
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    from flows.optimize_providers import chosen
     from tasks.search.survey import survey
     from tasks.search.texts import problem_texts
     from tasks.search.user_file import read_user_file
@@ -76,24 +76,46 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     if out.resolve() == file.path.parent:
         parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
     settings = _settings(arguments)
+    providers = chosen(arguments.provider or [BUILTIN], max_usd=arguments.max_usd)
     facts = survey(file)
     texts = problem_texts(file, facts, precision=arguments.precision)
     out.mkdir(parents=True, exist_ok=True)
-    outcome = _optimized(file, facts, texts, out, arguments, settings)
+    outcome = _optimized(file, facts, texts, providers, out, arguments, settings)
     return _write(file, facts, outcome, out)
 
 
 def _optimized(
-    file: "UserFile", facts: "Survey", texts: Any, out: Path, arguments: argparse.Namespace, settings: "Settings"
+    file: "UserFile",
+    facts: "Survey",
+    texts: "ProblemTexts",
+    providers: "Chosen",
+    out: Path,
+    arguments: argparse.Namespace,
+    settings: "Settings",
 ) -> "Outcome":
     from rich.console import Console
     from rich.live import Live
 
-    from flows.optimize import SCREEN, Optimization, proposers_for
+    from flows.optimize import SCREEN, Optimization
+    from flows.optimize_answers import Answers
     from flows.optimize_judging import Judges, Record
+    from flows.optimize_providers import Providers
+    from flows.optimize_table import shown
+    from tasks.search.contributions import contributions
 
-    providers = _providers(arguments.provider)
+    answers = Answers(out, [texts.judged.problem_hash, arguments.device, str(settings.seed)])
     with (
+        contextlib.closing(answers),
+        Providers(
+            providers,
+            texts.shown,
+            folder=out,
+            answers=answers,
+            device=arguments.device,
+            seed=settings.seed,
+            seconds=settings.seconds,
+            candidates=settings.candidates,
+        ) as proposing,
         Judges(settings.judge, window_s=settings.window_s) as judges,
         Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live,
     ):
@@ -107,16 +129,17 @@ def _optimized(
             settings=settings,
             judges=judges,
             record=record,
-            proposers=proposers_for(
-                texts.shown, rewrites=BUILTIN in arguments.provider, providers=providers, seed=settings.seed
-            ),
-            on_change=_shown(live, settings),
+            proposers=proposing.proposers,
+            on_change=shown(live, seconds=settings.seconds),
         )
         try:
             with _first_interrupt(optimization.stop):
-                return optimization.run()
+                outcome = optimization.run()
         finally:
             record.close()
+        outcome.asked, names = answers.asked, [each.name for each in proposing.proposers]
+        outcome.contributions = contributions(names, outcome.progress.scored, answers.asked, proposing.spent())
+        return outcome
 
 
 def _settings(arguments: argparse.Namespace) -> "Settings":
@@ -139,16 +162,6 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     )
 
 
-def _providers(names: Sequence[str]) -> "list[Provider]":
-    from tasks.search.folder_provider import FolderProvider
-
-    folders = [Path(name) for name in names if name != BUILTIN]
-    for folder in folders:
-        if not folder.is_dir():
-            raise ProblemError(f"--provider {folder} is neither {BUILTIN} nor a folder of files that define ModelNew")
-    return [FolderProvider(folder) for folder in folders]
-
-
 def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> int:
     """The drop-in, if there is one, the report and the verdict; the exit code."""
     from flows.optimize_document import verdict_document
@@ -162,6 +175,8 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         baseline=outcome.baseline,
         baselines=outcome.baselines,
         scored=outcome.progress.scored,
+        asked=outcome.asked,
+        brought=outcome.contributions,
         failed=outcome.progress.failed,
         gradients=outcome.gradients,
         shapes=forms_in_words(facts),
@@ -177,43 +192,6 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
     sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
     sys.stdout.write(f"{written if winner else out / REPORT}\n")
     return 0 if winner else NOTHING_FASTER
-
-
-def _shown(live: "Live", settings: "Settings") -> "Callable[[Progress], None]":
-    """What shows the progress: a live table, or a line for every new best where nobody watches a terminal."""
-    from tasks.search.found import ranked
-
-    began_at, best = time.monotonic(), [1.0]
-
-    def show(progress: "Progress") -> None:
-        if live.console.is_terminal:
-            live.update(_table(progress, began_at, settings), refresh=True)
-            return
-        for each in ranked(progress.scored)[:1]:
-            if (each.speedup or 0.0) > best[0]:
-                best[0] = each.speedup or 0.0
-                by = ", ".join(each.candidate.recipe) or each.candidate.origin
-                sys.stderr.write(f"{time.monotonic() - began_at:.0f} s: {best[0]:.2f}x by {by} ({each.rung})\n")
-
-    return show
-
-
-def _table(progress: "Progress", began_at: float, settings: "Settings") -> "Table":
-    from rich.table import Table
-
-    from tasks.search.found import ranked
-    from tasks.search.report import in_words
-
-    refused = sum(not each.verdict.is_correct for each in progress.scored)
-    elapsed_s = time.monotonic() - began_at
-    title = f"{len(progress.scored)} judged, {refused} refused, {elapsed_s:.0f} of {settings.seconds:.0f} s"
-    table = Table("speedup over eager", "by", "rung", title=title, caption="Ctrl-C keeps the best so far")
-    for each in ranked(progress.scored)[:SHOWN]:
-        assert each.interval is not None
-        table.add_row(in_words(each.interval), ", ".join(each.candidate.recipe) or each.candidate.origin, each.rung)
-    for candidate in progress.running:
-        table.add_row("...", ", ".join(candidate.recipe) or candidate.origin, "", style="dim")
-    return table
 
 
 @contextlib.contextmanager

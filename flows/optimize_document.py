@@ -5,6 +5,7 @@ import time
 
 from flows.optimize import Outcome
 from tasks.judge.verdict import Speedup
+from tasks.search.contributions import proposed_as
 from tasks.search.found import over
 from tasks.search.user_file import UserFile
 
@@ -14,6 +15,7 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
     name, baseline = outcome.baseline
     winner = outcome.winner
     speedup = winner[1].interval if winner else None
+    made_of = proposed_as(winner[1], outcome.progress.scored) if winner else None
     against = over(speedup, baseline) if speedup else None
     return {
         "file": file.path.name,
@@ -24,6 +26,9 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
         "speedup_over_best_baseline": _numbers(against),
         "drop_in_sha256": hashlib.sha256(winner[0].source.encode()).hexdigest() if winner else None,
         "recipe": list(winner[0].judged.recipe) if winner else None,
+        "provider": made_of.candidate.origin if made_of else None,
+        "candidate_id": made_of.candidate.candidate_id if made_of else None,
+        "providers": [each.to_json() for each in outcome.contributions],
         "gradients": outcome.gradients.status.value if outcome.gradients else None,
         "interrupted": outcome.interrupted,
         "seconds": outcome.seconds,

@@ -1,14 +1,16 @@
 """Sampling from a policy for a stage: prompts with exemplars, in batches, journalled so that a kill costs one batch."""
 
 import random
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from flows.accounting import Expenses
 from flows.engine import Stage, progress
 from flows.journal import Journal
 from tasks.history.exemplars import choose_exemplars
-from tasks.history.records import Sample
+from tasks.history.records import GENERATION, Cost, Sample
 from tasks.params import ExemplarsParams
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -93,33 +95,29 @@ def draw(
     name: str,
     origin: str,
     temperature: float | None,
+    expenses: Expenses,
 ) -> list[Draw]:
-    """One completion for each request, in order.
+    """One completion for each request, in order; what each batch took is noted among the expenses.
 
     Args:
         name: names the journal; a name stands for one policy and one list of requests within a run of a stage.
         origin: who the candidates are said to be from.
         temperature: None for greedy.
     """
-    from tasks.training.sampling import sample
-
     journal = Journal(stage.folder / f"draws-{name}.jsonl")
-    completions = [row["completion"] for row in journal.rows]
+    completions = [row["completion"] for row in journal.rows if "completion" in row]
+    expenses.note(*(Cost(**row["cost"]) for row in journal.rows if "cost" in row))
     with progress(f"sampling {name}", total=len(requests), unit="completion") as bar:
         bar.update(len(completions))
         while len(completions) < len(requests):
             start = len(completions)
             prompts = [request.prompt for request in requests[start : start + BATCH]]
-            answers = sample(
-                policy,
-                prompts,
-                num_samples=1,
-                temperature=temperature,
-                seed=stage.params.seed * 1_000_003 + start,
-                batch_size=BATCH,
-            )
-            journal.append({"completion": answer} for (answer,) in answers)
-            completions += [answer for (answer,) in answers]
+            seed = stage.params.seed * 1_000_003 + start
+            written, cost = _batch(policy, prompts, temperature=temperature, seed=seed)
+            # In one call, so that a kill leaves a batch with its cost or neither.
+            journal.append([*({"completion": completion} for completion in written), {"cost": asdict(cost)}])
+            expenses.note(cost)
+            completions += written
             bar.update(len(prompts))
     journal.close()
     return [
@@ -135,6 +133,37 @@ def draw(
         )
         for request, completion in zip(requests, completions, strict=True)
     ]
+
+
+def _batch(policy: "Policy", prompts: Sequence[str], *, temperature: float | None, seed: int) -> tuple[list[str], Cost]:
+    """One completion of each prompt, and what they took together."""
+    from tasks.training.sampling import sample
+
+    num_tokens = [0, 0]
+
+    def on_tokens(*counted: int) -> None:
+        num_tokens[:] = counted
+
+    begun = time.perf_counter()
+    answers = sample(
+        policy,
+        prompts,
+        num_samples=1,
+        temperature=temperature,
+        seed=seed,
+        batch_size=BATCH,
+        on_tokens=on_tokens,
+    )
+    seconds = time.perf_counter() - begun
+    prompt_tokens, answer_tokens = num_tokens
+    cost = Cost(
+        purpose=GENERATION,
+        seconds=seconds,
+        prompt_tokens=prompt_tokens,
+        answer_tokens=answer_tokens,
+        spent_at=time.time(),
+    )
+    return [answer for (answer,) in answers], cost
 
 
 def as_samples(draws: Sequence[Draw], *, policy: str, step: int) -> list[Sample]:

@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from flows.accounting import Expenses, accounted
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.judging import Court, court
 from flows.records import exemplars_of, read_taught, read_verdicts
 from flows.sampling import as_samples, build_requests, draw
+from tasks.history.records import TRAINING
 from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
@@ -34,26 +36,27 @@ def self_supervised(stage: Stage) -> None:
     curve: list[dict[str, Any]] = []
     judged: dict[str, tuple[Candidate, Verdict]] = {}
     with (
-        stage.tracked() as tracker,
+        accounted(stage, problems) as (tracker, expenses),
         court(stage, problems, known=read_verdicts("filter_variants")) as judges,
     ):
         policy = load_policy(DATA / "sft" / "policy", params.policy)
         taught = writable(policy, read_taught())
         for iteration in range(1, params.self_supervised.iterations + 1):
-            candidates, verdicts = _sample_and_judge(stage, policy, problems, taught, judges, iteration)
+            candidates, verdicts = _sample_and_judge(stage, policy, problems, taught, judges, expenses, iteration)
             judged |= {c.candidate_id: (c, v) for c, v in zip(candidates, verdicts, strict=True)}
             curve.append(_summary(iteration, verdicts))
             tracker.log_metrics(curve[-1], step=iteration)
             trained = stage.folder / f"policy-{iteration}"
             if not trained.exists():
-                _learn(stage, policy, problems, taught, _by_problem(candidates, verdicts), iteration, tracker)
+                successes = _by_problem(candidates, verdicts)
+                _learn(stage, policy, problems, taught, successes, iteration, tracker, expenses)
                 save_policy(policy, trained)
             policy = load_policy(trained, params.policy)
-    save_policy(policy, stage.outputs / "policy")
-    stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate, _ in judged.values()))
-    stage.write_rows("verdicts.jsonl", (verdict.to_json() for _, verdict in judged.values()))
-    stage.write_csv("curve.csv", curve)
-    stage.write_json("metrics.json", {f"iteration_{row['step']}": row for row in curve})
+        save_policy(policy, stage.outputs / "policy")
+        stage.write_rows("candidates.jsonl", (candidate.to_json() for candidate, _ in judged.values()))
+        stage.write_rows("verdicts.jsonl", (verdict.to_json() for _, verdict in judged.values()))
+        stage.write_csv("curve.csv", curve)
+        stage.write_json("metrics.json", {f"iteration_{row['step']}": row for row in curve})
 
 
 def _sample_and_judge(
@@ -62,6 +65,7 @@ def _sample_and_judge(
     problems: Mapping[str, Problem],
     taught: Mapping[str, Sequence[Exemplar]],
     judges: Court,
+    expenses: Expenses,
     iteration: int,
 ) -> tuple[list[Candidate], list[Verdict]]:
     params = stage.params.self_supervised
@@ -75,7 +79,13 @@ def _sample_and_judge(
         seed=_seed(stage, iteration),
     )
     draws = draw(
-        stage, policy, requests, name=f"iteration-{iteration}", origin=stage.name, temperature=params.temperature
+        stage,
+        policy,
+        requests,
+        name=f"iteration-{iteration}",
+        origin=stage.name,
+        temperature=params.temperature,
+        expenses=expenses,
     )
     candidates = [drawn.candidate for drawn in draws]
     judges.recover(candidates)
@@ -92,6 +102,7 @@ def _learn(
     successes: Mapping[str, Sequence[Exemplar]],
     iteration: int,
     tracker: Tracker,
+    expenses: Expenses,
 ) -> None:
     """Train on the successes, with a share of the filtered variants against forgetting what was not sampled."""
     from tasks.training.examples import sft_examples
@@ -117,9 +128,13 @@ def _learn(
             seed=_seed(stage, iteration),
         )
     ]
-    with progress(f"training iteration {iteration}", total=params.steps, unit="step") as bar:
+    with (
+        progress(f"training iteration {iteration}", total=params.steps, unit="step") as bar,
+        expenses.metered(TRAINING) as meter,
+    ):
 
         def on_step(step: int, values: dict[str, float]) -> None:
+            meter.lap()
             bar.update(step - bar.n)
             tracker.log_metrics(values, step=(iteration - 1) * params.steps + step)
 

@@ -3,8 +3,10 @@
 DVC runs this as ``python -m flows.sft``; so can you.
 """
 
+from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
 from flows.records import read_taught
+from tasks.history.records import TRAINING
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
 from tasks.variants.prompts import Exemplar
@@ -18,9 +20,10 @@ def sft(stage: Stage) -> None:
     from tasks.training.sft import train_sft
 
     params = stage.params
-    problems = [p for p in load_problems(params.problems).values() if p.split is Split.TRAIN]
+    known = load_problems(params.problems)
+    problems = [problem for problem in known.values() if problem.split is Split.TRAIN]
     taught = read_taught()
-    with stage.tracked() as tracker:
+    with accounted(stage, known) as (tracker, expenses):
         if params.policy.model is not None:
             policy = load_policy(params.policy.model, params.policy)
         else:
@@ -40,9 +43,10 @@ def sft(stage: Stage) -> None:
             num_exemplars=params.exemplars.count,
             seed=params.seed,
         )
-        with progress("fine-tuning", total=params.sft.steps, unit="step") as bar:
+        with progress("fine-tuning", total=params.sft.steps, unit="step") as bar, expenses.metered(TRAINING) as meter:
 
             def on_step(step: int, values: dict[str, float]) -> None:
+                meter.lap()
                 bar.update(step - bar.n)
                 tracker.log_metrics(values, step=step)
 
@@ -56,11 +60,10 @@ def sft(stage: Stage) -> None:
                 seed=params.seed,
                 on_step=on_step,
             )
-    save_policy(policy, stage.outputs / "policy")
-    stage.write_csv("curve.csv", curve)
-    stage.write_json(
-        "metrics.json", {"examples": len(examples), "too_long": too_long, "final_loss": round(curve[-1]["loss"], 4)}
-    )
+        save_policy(policy, stage.outputs / "policy")
+        stage.write_csv("curve.csv", curve)
+        final_loss = round(curve[-1]["loss"], 4)
+        stage.write_json("metrics.json", {"examples": len(examples), "too_long": too_long, "final_loss": final_loss})
 
 
 def corpus(problems: list[Problem], taught: dict[str, list[Exemplar]]) -> list[str]:

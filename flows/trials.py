@@ -2,14 +2,14 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.history.records import Sample
+from tasks.history.records import GENERATION, Cost, Sample
 from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate
-from tasks.variants.llm.budget import Cost
+from tasks.variants.llm import budget
 from tasks.variants.llm.ledger import Purchase
 from tasks.variants.llm.programs import Form
 from tasks.variants.llm.question import Question
@@ -68,7 +68,7 @@ class Bought:
     """What a run bought or had bought before, in an order that does not depend on who answered first."""
 
     trials: Sequence[Trial]
-    spent: Cost
+    spent: budget.Cost
     """In all runs of this project together."""
 
     def metrics(self) -> dict[str, float]:
@@ -108,3 +108,32 @@ def as_samples(by_pair: Sequence[Sequence[Trial]]) -> list[Sample]:
         for trial in pair
         if trial.candidate is not None and trial.purchase.answer is not None
     ]
+
+
+def as_costs(trials: Sequence[Trial], ended_at: Mapping[str, float]) -> list[Cost]:
+    """The history's rows of what answers cost, those included that never came but may have been charged.
+
+    Args:
+        ended_at: request id -> Unix time, of the questions that are to be paid for.
+    """
+    return [_cost(trial, ended_at[trial.purchase.request_id]) for trial in trials if _is_due(trial, ended_at)]
+
+
+def _is_due(trial: Trial, ended_at: Mapping[str, float]) -> bool:
+    return trial.purchase.is_settled and trial.purchase.request_id in ended_at
+
+
+def _cost(trial: Trial, spent_at: float) -> Cost:
+    """What the endpoint reported, or where it did not the most that it can have been, which is what the caps count."""
+    question, answer = trial.question, trial.purchase.answer
+    prompt_tokens, answer_tokens = question.most_prompt_tokens, question.answer_tokens
+    if answer and answer.prompt_tokens is not None and answer.answer_tokens is not None:
+        prompt_tokens, answer_tokens = answer.prompt_tokens, answer.answer_tokens
+    return Cost(
+        purpose=GENERATION,
+        candidate_id=trial.candidate.candidate_id if trial.candidate else None,
+        prompt_tokens=prompt_tokens,
+        answer_tokens=answer_tokens,
+        price_usd=trial.purchase.cost.usd,
+        spent_at=spent_at,
+    )

@@ -6,7 +6,6 @@ was not sent is still there, to be sent by `python -m tasks.tracking FOLDER`. A 
 interpreter with the training it reports on; a child outlives even a killed stage until the rest is sent.
 """
 
-import contextlib
 import json
 import logging
 import os
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,9 @@ from urllib.request import urlopen
 
 EXPERIMENT = "cuda-l1"
 RUN_ID_TAG = "cuda_l1.run_id"
-EVENTS, LOG = "events.jsonl", "log.txt"
-
+EVENTS, LOG, MLFLOW_ID = "events.jsonl", "log.txt", "mlflow_run_id.txt"
 FINISH_S = 30.0  # that a stage waits at its end for the last numbers to be sent
-POLL_S = 0.2
-ANSWER_S = 5.0
-
+POLL_S, ANSWER_S = 0.2, 5.0
 _SQLITE = "sqlite:///"
 _SENDER_ENVIRONMENT = {  # MLflow's own defaults are 7 retries of 120 s each
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
@@ -72,8 +68,10 @@ class Tracker:
         self._has_warned = False
         self._folder: Path | None = None
         self._sender: subprocess.Popen[bytes] | None = None
+        self.mlflow_run_id: str | None = None  # known once the run has ended, where MLflow could be told in time
         try:
             self._folder = _new_folder(stage)
+            self._told = (self._folder / MLFLOW_ID).open("w+")  # now: its sender removes the folder in the end
             self._write("start", stage=stage, run_id=run_id, params=_dotted(params))
             self._sender = _start_sender(self._folder)
         except OSError as error:
@@ -102,6 +100,8 @@ class Tracker:
         except subprocess.TimeoutExpired:
             self._warn(f"it took more than {FINISH_S:g} s")
             self._sender.kill()
+        with self._told:
+            self.mlflow_run_id = self._told.read() or None
 
     def _write(self, event: str, **content: Any) -> None:
         if self._folder is None:
@@ -136,7 +136,9 @@ def send(folder: Path, *, writer_pid: int | None) -> None:
     _refuse_unreachable(uri)
     run = None
     for events in _bursts(folder / EVENTS, writer_pid):
-        run = run or _RemoteRun(uri, events[0])
+        if run is None:
+            run = _RemoteRun(uri, events[0])
+            (folder / MLFLOW_ID).write_text(run.id)
         run.send(events)
     shutil.rmtree(folder)
 
@@ -154,10 +156,10 @@ class _RemoteRun:
         runs = self._client.search_runs([experiment_id], same, max_results=1) or [
             self._client.create_run(experiment_id, start["time_ms"], {RUN_ID_TAG: start["run_id"]}, start["stage"])
         ]
-        self._id = runs[0].info.run_id
+        self.id = runs[0].info.run_id
         names = runs[0].data.metrics  # MLflow would keep both values of a step that a resumed stage does again
-        self._sent = {(name, old.step) for name in names for old in self._client.get_metric_history(self._id, name)}
-        self._client.update_run(self._id, status="RUNNING")
+        self._sent = {(name, old.step) for name in names for old in self._client.get_metric_history(self.id, name)}
+        self._client.update_run(self.id, status="RUNNING")
 
     def send(self, events: Sequence[Mapping[str, Any]]) -> None:
         from mlflow.entities import Metric, Param
@@ -168,20 +170,20 @@ class _RemoteRun:
                 case "start":
                     params = [Param(name, value) for name, value in event["params"].items()]
                     for first in range(0, len(params), 100):  # MLflow takes no more at once
-                        self._client.log_batch(self._id, params=params[first : first + 100])
+                        self._client.log_batch(self.id, params=params[first : first + 100])
                 case "metrics":
                     at = event["time_ms"], event["step"]
                     new = {(name, event["step"]) for name in event["values"]} - self._sent
                     metrics += [Metric(name, event["values"][name], *at) for name, _ in sorted(new)]
                     self._sent |= new
                 case "figure":
-                    self._client.log_text(self._id, event["html"], f"figures/{event['name']}")
+                    self._client.log_text(self.id, event["html"], f"figures/{event['name']}")
                 case "artifact" if Path(event["path"]).exists():  # else the stage has replaced it since
-                    self._client.log_artifact(self._id, event["path"])
+                    self._client.log_artifact(self.id, event["path"])
         for first in range(0, len(metrics), 1000):
-            self._client.log_batch(self._id, metrics[first : first + 1000])
+            self._client.log_batch(self.id, metrics[first : first + 1000])
         if events[-1]["event"] == "end":
-            self._client.set_terminated(self._id, events[-1]["status"])
+            self._client.set_terminated(self.id, events[-1]["status"])
 
 
 def _bursts(path: Path, writer_pid: int | None) -> Iterator[list[dict[str, Any]]]:
@@ -207,11 +209,10 @@ def _refuse_unreachable(uri: str) -> None:
     """End this process with a sentence if the store is plainly not there; mlflow itself would try for minutes."""
     try:
         if uri.startswith(_SQLITE):
-            database = sqlite3.connect(uri.removeprefix(_SQLITE))
-            database.execute("BEGIN IMMEDIATE")
-            database.close()
+            with closing(sqlite3.connect(uri.removeprefix(_SQLITE))) as database:
+                database.execute("BEGIN IMMEDIATE")
         elif uri.startswith("http"):
-            with contextlib.suppress(HTTPError):  # whatever it answers, somebody is there
+            with suppress(HTTPError):  # whatever it answers, somebody is there
                 urlopen(uri, timeout=ANSWER_S, context=ssl._create_unverified_context()).close()
     except (OSError, ValueError, HTTPException, sqlite3.Error) as error:
         sys.exit(str(error) or type(error).__name__)
@@ -230,11 +231,10 @@ def _start_sender(folder: Path) -> subprocess.Popen[bytes]:
 def _new_folder(stage: str) -> Path:
     """A folder under mlruns/pending/, or a temporary one where the project cannot be written to."""
     pending = Path.cwd() / "mlruns" / "pending"
-    try:
+    with suppress(OSError):
         pending.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f"{stage}-", dir=pending))
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix=f"cuda-l1-{stage}-"))
+    return Path(tempfile.mkdtemp(prefix=f"cuda-l1-{stage}-"))
 
 
 def _dotted(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -30,6 +30,15 @@ class ModelNew:
         raise ValueError(str([value for value in os.environ.values() if "planted" in value]))
 """
 
+SUMMING = """# {}
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x.sum(1)
+"""
+
 lock = threading.Lock()
 times_asked: Counter[str] = Counter()
 
@@ -152,6 +161,14 @@ def first_busy(handler: Handler) -> None:
         handler.reply(200, handler.fenced())
 
 
+def climbing(handler: Handler) -> None:
+    """The reference again, until a prompt shows an earlier implementation; then one call that sums."""
+    program = handler.program()
+    if "## Earlier implementations" in handler.request["messages"][0]["content"]:
+        program = SUMMING.format(handler.request_id)
+    handler.reply(200, handler.completion(f"```python\n{program}\n```"))
+
+
 def quota(handler: Handler) -> None:
     handler.reply(429, b'{"error": {"code": "insufficient_quota", "message": "pay first"}}')
 
@@ -171,6 +188,7 @@ TAME: dict[str, tuple[Callable[[Handler], None], bool]] = {
     "empty": (lambda h: h.reply(200, h.completion(None)), True),
     "no usage": (lambda h: h.reply(200, h.completion("x", usage=None)), True),
     "nonsense usage": (lambda h: h.reply(200, h.completion("x", usage={"prompt_tokens": -5})), True),
+    "climbing": (climbing, True),
     "first busy": (first_busy, True),
     "quota": (quota, False),
     "tomorrow": (lambda h: h.reply(429, b"{}", retry_after="86400"), False),

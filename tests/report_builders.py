@@ -38,8 +38,8 @@ def problem(name="level1/relu", *, split=Split.TRAIN):
     return Problem(problem_id=name, level=int(name[5]), family="elementwise", split=split, source=REFERENCE)
 
 
-def candidate(of, source=KERNEL, *, origin="rewrites", recipe=()):
-    return Candidate(problem_id=of.problem_id, source=source, origin=origin, recipe=recipe)
+def candidate(of, source=KERNEL, *, origin="rewrites", recipe=(), parent_id=None):
+    return Candidate(problem_id=of.problem_id, source=source, origin=origin, recipe=recipe, parent_id=parent_id)
 
 
 def verdict(of, *, speedup=2.0, status=Status.CORRECT, track=Track.FRAMEWORK, rounds=5, jitter=0.0):
@@ -186,8 +186,9 @@ def made_up_runs(problems, *, source=KERNEL, detail="the answer to other inputs 
     learnt = []
     for place, of in enumerate(problems):
         speedups = 1.2 + place / 4, 1.5 + place / 2
-        steps = ("in_place",), ("in_place", "fused")
-        made = [candidate(of, f"{source}# {len(recipe)} steps\n", recipe=recipe) for recipe in steps]
+        once = candidate(of, f"{source}# 1 steps\n", recipe=("in_place",))
+        twice = candidate(of, f"{source}# 2 steps\n", recipe=("in_place", "fused"), parent_id=once.candidate_id)
+        made = [once, twice]
         wrong = candidate(of, f"{source}# wrong\n", recipe=("guess",))
         rewritten += [*made, wrong]
         judged += [verdict(one, speedup=speedup, jitter=0.05) for one, speedup in zip(made, speedups, strict=True)]

@@ -49,6 +49,7 @@ def test_a_disk_too_full_for_an_output_is_told_and_the_next_run_publishes_it(tmp
         "answers.jsonl",
         "candidates.jsonl",
         "metrics.json",
+        "run.json",
         "verdicts.jsonl",
     ]
     assert (root / "kept/candidates.jsonl").read_bytes() == (published / "candidates.jsonl").read_bytes()

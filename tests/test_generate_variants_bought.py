@@ -151,6 +151,20 @@ def test_the_books_agree_with_the_servers(story, log):
     assert metrics["half/usd"] == pytest.approx(sum(r["usd"] for r in answers if r["generator"] == "half"), abs=1e-6)
 
 
+def test_the_history_knows_what_every_candidate_cost_and_every_cost_once(story):
+    workspace, *_ = story
+    history = History(workspace / "data" / "history.duckdb")
+    answers = [row for row in rows(workspace, "answers.jsonl") if row["tokens"]]
+    paid = history.query(
+        "SELECT candidate_id, prompt_tokens + answer_tokens AS tokens, price_usd FROM costs WHERE price_usd > 0"
+    ).rows()
+    assert sorted(paid, key=str) == sorted(((r["candidate_id"], r["tokens"], r["usd"]) for r in answers), key=str)
+    with closing(sqlite3.connect(workspace / "data" / "purchases.sqlite")) as ledger:
+        ((tokens, usd),) = ledger.execute("SELECT sum(tokens), sum(usd) FROM purchases")
+    ((found_tokens, found_usd),) = history.query("SELECT tokens, price_usd FROM cost_per_win").rows()
+    assert (found_tokens, found_usd) == (tokens, pytest.approx(usd))
+
+
 def test_every_answer_stands_word_for_word_in_the_history(story):
     workspace, *_ = story
     found = History(workspace / "data" / "history.duckdb").query(

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from flows.buying import Market
 from flows.soak_provider import hostile_server
-from flows.trials import Bought, Trial
+from flows.trials import Bought, Trial, as_costs
 from tasks.errors import WorkerError
 from tasks.judge.verdict import Status, Verdict
 from tasks.params import GenerateVariantsParams
@@ -125,6 +126,20 @@ def test_metrics_say_what_came_of_each_generators_questions(log, url, tmp_path):
     assert metrics["project_tokens"] == metrics["right/tokens"] + metrics["chatty/tokens"] <= 6500
     outcomes = sum(metrics.get(f"{name}/{outcome}", 0) for name in ("right", "chatty") for outcome in Outcome)
     assert outcomes == len(trials)
+
+
+def test_a_run_pays_for_what_it_bought_and_not_for_what_it_found_in_the_ledger(log, url, tmp_path):
+    first = [trial for pair in run(QuickCourt(), tmp_path, url, "right", "cut", trials=2) for trial in pair]
+    between = time.time()
+    both = [trial for pair in run(QuickCourt(), tmp_path, url, "right", "chatty", trials=2) for trial in pair]
+    with closing(Ledger(tmp_path / "purchases.sqlite")) as ledger:
+        costs, later = as_costs(first, ledger.ended_since(0.0)), as_costs(both, ledger.ended_since(between))
+        assert as_costs(first, ledger.ended_since(0.0)) == costs
+    assert sum(cost.price_usd for cost in costs) == pytest.approx(sum(trial.purchase.cost.usd for trial in first))
+    assert {cost.candidate_id is None for cost in costs} == {True, False}  # what was cut off may have been charged
+    assert {cost.candidate_id for cost in later} == {
+        trial.candidate.candidate_id for trial in both if trial.question.generator == "chatty"
+    }
 
 
 def test_without_language_models_neither_client_nor_judge_is_loaded():

@@ -65,7 +65,7 @@ def train(folder: Path, *, pool=None, judge=judge_by_length, made=None, on_step=
         checkpoints=folder,
         seed=5,
         on_step=on_step,
-        on_rollouts=lambda step, rollouts: steps.append(list(rollouts)),
+        on_rollouts=lambda step, rollouts, cost: steps.append(list(rollouts)),
     )
     return rows, steps
 

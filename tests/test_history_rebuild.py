@@ -75,7 +75,7 @@ def test_every_verdict_comes_back_with_its_text_and_problem(project, capsys):
     found = ask(project, "SELECT verdict_id FROM stage_verdicts WHERE stage = 'filter_variants'")
     assert {name for (name,) in found} == expected
     said = capsys.readouterr().out
-    assert "evaluate: 5 verdicts and 6 samples" in said
+    assert "evaluate: 5 verdicts, 6 samples and 0 costs" in said
     assert "not rebuilt" in said
     assert "prompts" in said
 
@@ -155,7 +155,7 @@ def test_without_any_output_it_says_so(project, capsys):
     for stage in ("filter_variants", "evaluate"):
         (project / "data" / stage / "verdicts.jsonl").unlink()
     assert main(["history", "rebuild"]) == 1
-    assert "no stage has left verdicts" in capsys.readouterr().err
+    assert "no stage has left anything" in capsys.readouterr().err
     assert not (project / "data" / "history.duckdb").exists()
 
 

@@ -35,7 +35,7 @@ def carried(value: object, *, carries_numbers: bool = False) -> object:
         torch.nn.functional.gelu,
         torch.relu,
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_a_value_comes_out_as_it_went_in(value: object) -> None:
     assert carried(value) == value

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 from safetensors import safe_open
 
 from flows.stages import STAGES
@@ -22,10 +23,14 @@ from flows.workspace import make_workspace
 from tasks.history.store import History
 from tasks.judge.processes import descendants
 from tasks.judge.walls import system
+from tasks.report.metrics import tracked_metrics
+from tasks.tracking import EXPERIMENT, RUN_ID_TAG
 
 KILLS = int(os.environ.get("KILLS", "1"))
 LONGEST_S = 12.0
 PATIENCE_S = 20.0
+BATCHES = {"self_supervised": 2, "evaluate": 6}
+"""Stages that sample, and in how many batches: each iteration, or each policy greedily and not."""
 JUDGING = {"filter_variants", "self_supervised", "contrastive_rl", "evaluate"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240 * (1 + KILLS))]
@@ -146,6 +151,7 @@ def test_a_killed_stage_is_finished_by_the_next_repro(workspace, stage):
     check_outputs(workspace / "data" / stage)
     if stage in JUDGING:
         check_records(workspace, stage, judged)
+    check_account(workspace, stage)
 
 
 def check_outputs(folder: Path) -> None:
@@ -180,6 +186,58 @@ def check_records(workspace: Path, stage: str, judged: set[str]) -> None:
     if stage != "evaluate":  # which judges its contenders a second time on purpose
         assert max(times.values()) == 1
     assert {*found, *judged} <= {candidate_id for _, candidate_id in times}
+
+
+def check_account(workspace: Path, stage: str) -> None:
+    """What the last run spent stands once in the history, and its outputs are named as DVC has noted them."""
+    history = History(workspace / "data" / "history.duckdb")
+    account = json.loads((workspace / "data" / stage / "run.json").read_text())
+    run_id = account["run"]["run_id"]
+    spent = history.query("SELECT purpose, seconds, spent_at FROM costs WHERE run_id = ?", [run_id])
+    assert len(spent) == len(account["costs"])
+    assert spent["seconds"].sum() == pytest.approx(sum(cost["seconds"] for cost in account["costs"]))
+    if stage in BATCHES:
+        assert Counter(spent["purpose"])["generation"] == BATCHES[stage]
+    noted = yaml.safe_load((workspace / "dvc.lock").read_text())["stages"][stage]["outs"]
+    named = {f"{out['path']}@{out['md5']}" for out in noted if not out["path"].endswith("run.json")}
+    linked = history.query("SELECT identifier FROM run_links WHERE system = 'dvc' AND run_id = ?", [run_id])
+    assert set(linked["identifier"]) == named
+
+
+def test_the_numbers_of_a_finished_pipeline_are_the_same_everywhere(workspace):
+    """After the tests above: in what DVC shows, in MLflow, in SQL, and in a history made again from the outputs."""
+    from mlflow import MlflowClient
+
+    with repro(workspace, STAGES[-1]) as process:
+        process.communicate()
+    shown = subprocess.run(
+        [sys.executable, "-m", "dvc", "metrics", "show", "--json"], cwd=workspace, check=True, capture_output=True
+    )
+    metrics = {name: found["data"] for name, found in json.loads(shown.stdout)[""]["data"].items()}
+    assert metrics.keys() == {f"data/{stage}/metrics.json" for stage in STAGES}
+    history = History(workspace / "data" / "history.duckdb")
+    run_id = json.loads((workspace / "data/evaluate/run.json").read_text())["run"]["run_id"]
+    found = history.query(
+        "SELECT policy, split, if(temperature = 0, 'greedy', 'sampled') AS mode, "
+        "avg((status = 'correct')::INTEGER) AS correct FROM stage_samples WHERE run_id = ? GROUP BY ALL",
+        [run_id],
+    )
+    assert len(found) >= 6
+    for policy, split, mode, correct in found.iter_rows():
+        assert metrics["data/evaluate/metrics.json"][policy][split][mode]["correct"] == pytest.approx(correct, abs=1e-4)
+    for folder in workspace.glob("mlruns/pending/*"):  # what a busy machine has not sent in time
+        subprocess.run([sys.executable, "-m", "tasks.tracking", str(folder)], cwd=workspace, check=True)
+    sent = MlflowClient(f"sqlite:///{workspace}/mlflow.db")
+    (run,) = sent.search_runs(
+        [sent.get_experiment_by_name(EXPERIMENT).experiment_id], f"tags.`{RUN_ID_TAG}` = '{run_id}'"
+    )
+    assert run.data.metrics == tracked_metrics(metrics["data/evaluate/metrics.json"])
+    again = workspace / "again.duckdb"
+    rebuild = [sys.executable, "-m", "flows.cli", "history", "rebuild", "--out", str(again)]
+    subprocess.run(rebuild, cwd=workspace, check=True, capture_output=True)
+    last = "WHERE run_id IN (SELECT max_by(run_id, started_at) FROM runs GROUP BY stage) ORDER BY ALL"
+    for table in ("costs", "run_links"):
+        assert History(again).query(f"FROM {table} {last}").rows() == history.query(f"FROM {table} {last}").rows()
 
 
 def test_a_process_left_over_by_an_orphan_would_be_noticed():

@@ -164,7 +164,7 @@ def test_a_cap_is_never_exceeded_however_many_ask_at_once(url, log, tmp_path, ca
     assert usd <= cap.get("max_usd", usd)
     unasked = [purchase for purchase in purchases if purchase.outcome is Outcome.UNASKED]
     assert unasked
-    assert "raise generate_variants" in unasked[0].detail
+    assert "raise max_usd" in unasked[0].detail
     # Room is used up: the next question may have taken more than there is left.
     most_tokens = question(params).most_prompt_tokens + params.answer_tokens
     assert tokens + most_tokens > cap.get("max_tokens", 0)

@@ -1,125 +1,23 @@
 """An optimization's decisions, with a judge whose answers are given."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from flows.optimize import Optimization, Outcome, Settings, proposers_for
 from flows.optimize_document import verdict_document
 from flows.optimize_judging import FINAL, GRADIENTS, LONG, Record
 from tasks.errors import ProblemError, WorkerError
-from tasks.judge.verdict import Speedup, Status, Timing, Verdict
-from tasks.params import JudgeParams
-from tasks.problems.problem import Problem
+from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.search.search import AGAIN, SCREEN
-from tasks.search.survey import Survey
-from tasks.search.texts import ProblemTexts, problem_texts
-from tasks.search.user_file import UserFile, read_user_file
+from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
-
-SOURCE = """import torch
-
-
-class Softmax(torch.nn.Module):
-    def forward(self, x):
-        e = torch.exp(x - torch.max(x, dim=1, keepdim=True)[0])
-        return e / torch.sum(e, dim=1, keepdim=True)
-
-
-def example_inputs():
-    return torch.randn(32, 64)
-"""
-FACTS = Survey(inputs=(("tensor", "float32", (32, 64), (64, 1)),), named_inputs={}, constructor=())
-
-Speeds = Callable[[str, Candidate], float | Status]
-"""Speedup at a rung, or the status of a refusal."""
-
-
-class GivenJudges:
-    """A judge for every rung, whose verdicts are given."""
-
-    def __init__(self, speeds: Speeds, *, spread: float = 0.02) -> None:
-        self.speeds = speeds
-        self.spread = spread
-        self.asked: list[tuple[str, Candidate]] = []
-
-    def at(self, rung: str) -> "GivenJudge":
-        return GivenJudge(self, rung)
-
-
-class GivenJudge:
-    def __init__(self, judges: GivenJudges, rung: str) -> None:
-        self.judges, self.rung = judges, rung
-
-    def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
-        self.judges.asked.append((self.rung, candidate))
-        found = self.judges.speeds(self.rung, candidate)
-        status = found if isinstance(found, Status) else Status.CORRECT
-        timing = None
-        if not isinstance(found, Status):
-            settled = Speedup(median=found, low=found - self.judges.spread, high=found + self.judges.spread)
-            timing = Timing(baseline="eager", reference_ms=(found,), candidate_ms=(1.0,), settled=settled)
-        return Verdict(
-            candidate_id=candidate.candidate_id,
-            problem_id=problem.problem_id,
-            status=status,
-            device="cpu",
-            protocol="given",
-            detail="given",
-            timing=timing,
-            seconds=0.0,
-            judged_at=0.0,
-        )
+from tests.optimize_builders import GivenJudges, Speeds, by_recipe, optimized, softmax_file
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> UserFile:
-    path = tmp_path / "softmax.py"
-    path.write_text(SOURCE)
-    return read_user_file(path)
-
-
-@pytest.fixture
-def texts(file: UserFile) -> ProblemTexts:
-    return problem_texts(file, FACTS)
-
-
-def optimized(
-    file: UserFile,
-    judges: GivenJudges,
-    *,
-    record: Record | None = None,
-    stop_after: int | None = None,
-    candidates: int | None = 12,
-    window_s: float = 0.0,
-) -> Outcome:
-    texts = problem_texts(file, FACTS)
-    settings = Settings(seconds=60.0, window_s=window_s, judge=JudgeParams(), candidates=candidates)
-    optimization = Optimization(
-        file,
-        FACTS,
-        texts,
-        settings=settings,
-        judges=judges,  # type: ignore[arg-type]
-        record=record or Record(None, []),
-        proposers=proposers_for(texts.shown, rewrites=True, seed=0),
-        on_change=lambda progress: (
-            optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
-        ),
-    )
-    return optimization.run()
-
-
-def by_recipe(**speeds: float | Status) -> Speeds:
-    """Speeds of candidates by the last rewrite, of the baseline as "compile"; everything else is as fast as eager."""
-
-    def speed(rung: str, candidate: Candidate) -> float | Status:
-        name = "compile" if candidate.origin == "baseline:compile" else (candidate.recipe or ("",))[-1]
-        return speeds.get(f"{name}_{rung}".replace("-", "_"), speeds.get(name, 1.0))
-
-    return speed
+    return softmax_file(tmp_path)
 
 
 def rungs(judges: GivenJudges) -> list[str]:

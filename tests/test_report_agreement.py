@@ -1,16 +1,22 @@
-"""One small history, and its numbers in SQL, in metrics.json and stages.csv, in MLflow and on the page: the same."""
+"""One small history, and its numbers in SQL, in what DVC shows, in MLflow and on the page: the same."""
 
 import json
 import math
 import re
+import subprocess
+import sys
 from dataclasses import dataclass, field, replace
 
 import pytest
 from report_builders import KERNEL, candidate, drawn, made_up_report, problem, verdict
 from test_report_page import Outline
 
+from flows.engine import Stage
+from flows.publishing import publish
+from flows.workspace import make_workspace
 from tasks import tracking
 from tasks.judge.verdict import Status
+from tasks.params import load_params
 from tasks.problems.problem import Split
 from tasks.report.exploration import StageRecords, explore, history_of
 from tasks.report.metrics import DIGITS, flat_metrics, summary_rows, tracked_metrics
@@ -18,6 +24,7 @@ from tasks.report.page import render_report
 from tasks.report.payload import unpacked
 from tasks.report.summary import PolicySample, best_kernels, gains, summarise
 
+EVALUATED = "data/evaluate/metrics.json"
 PROBLEMS = [
     problem("level1/relu"),
     problem("level2/gelu"),
@@ -168,6 +175,39 @@ def test_the_table_of_stages_shows_the_metrics(page, metrics):
     shown = re.search(r"([\d.]+)x ?best verified kernels", text)
     # Both round the same number, one of them to fewer digits.
     assert float(shown.group(1)) == pytest.approx(metrics["best_kernels"]["geomean_speedup"], abs=0.0051)
+
+
+@pytest.fixture
+def workspace(data, metrics, tmp_path):
+    """A workspace of the project with what evaluate writes for DVC, written as the stage does."""
+    root = make_workspace(tmp_path / "project", profile="tiny")
+    stage = Stage(name="evaluate", params=load_params(), key="", folder=tmp_path, run_id="evaluate-1", started_at=0.0)
+    stage.outputs.mkdir()
+    stage.write_json("metrics.json", metrics)
+    stage.write_csv("stages.csv", summary_rows(data.summary))
+    publish(stage.outputs, root / "data" / "evaluate")
+    return root
+
+
+def said_by_dvc(root, *words):
+    command = [sys.executable, "-m", "dvc", *words]
+    return json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=120).stdout)
+
+
+def test_dvc_shows_the_metrics_and_plots_them(workspace, metrics, history):
+    (shown,) = said_by_dvc(workspace, "metrics", "show", "--json", EVALUATED)[""]["data"].values()
+    assert shown["data"] == metrics
+    for row in history.query(BY_POLICY).to_dicts():
+        found = shown["data"][row["policy"]][row["split"]]["sampled"]
+        assert found["correct"] == same(row["correct"])
+        assert found.get("speedup") == (None if row["speedup"] is None else same(row["speedup"]))
+    plot = said_by_dvc(workspace, "plots", "show", "--show-vega", "data/evaluate/stages.csv")
+    plotted = {(row["policy"], row["split"], row["mode"]): float(row["correct"]) for row in plot["data"]["values"]}
+    assert plotted == {
+        (policy, split, "sampled"): metrics[policy][split]["sampled"]["correct"]
+        for policy in SPEEDUPS
+        for split in ("train", "held_out")
+    }
 
 
 @pytest.mark.slow

@@ -55,6 +55,7 @@ def test_everything_a_stage_tracks_reaches_mlflow(project):
         tracker.log_artifact(project / "report.html")
         tracker.log_artifact(project / "was never written")
     client, (run,) = runs(project)
+    assert tracker.mlflow_run_id == run.info.run_id
     assert run.info.run_name == "sft"
     assert run.info.status == "FINISHED"
     assert run.data.params == {"sft.steps": "400", "seed": "0"}

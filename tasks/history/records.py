@@ -11,6 +11,9 @@ from typing import Any
 from tasks.errors import RecordError
 from tasks.judge.verdict import Verdict
 
+GENERATION, TRAINING = "generation", "training"
+"""What costs are for: writing candidates, and teaching a policy."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
@@ -60,10 +63,11 @@ class Cost:
     """What a run spent besides judging, whose seconds stand in the verdicts."""
 
     purpose: str
-    """Such as "generation", "training" or "checking"."""
+    """GENERATION or TRAINING."""
     candidate_id: str | None = None
     """What it bought, where it bought one candidate."""
     seconds: float = 0.0
+    """Of this machine; waiting for somebody else's takes none."""
     prompt_tokens: int = 0
     answer_tokens: int = 0
     price_usd: float = 0.0
@@ -85,9 +89,9 @@ class RunLink:
     """What another system calls a run."""
 
     system: str
-    """Such as "mlflow", "dvc" or "prefect"."""
+    """"mlflow" or "dvc"."""
     identifier: str
-    """For DVC the hash of the stage's outputs, for MLflow and Prefect the id of the run."""
+    """For MLflow the id of the run; for DVC an output and its MD5, such as "data/sft/policy@d41d....dir"."""
 
 
 def verdict_id(verdict: Verdict) -> str:

@@ -30,6 +30,7 @@ HEADER_BYTES = 256 << 20  # the precompiled headers of torch 2.13 take 150 MiB
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME", "CC", "CXX")
 OWN_VARIABLES = {
     "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",  # on its one core a team that spins waits for itself
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",

@@ -84,6 +84,7 @@ class Judge:
         if self._lease is not None:
             self._lease.close()
             sys.setswitchinterval(self._usual_switch_s)
+        self._slots.close()
         if self._scratch is not None:
             self._scratch.remove()
 
@@ -235,9 +236,8 @@ class Judge:
         server = self._living_fork_server()
         cores = sorted(os.sched_getaffinity(0))
         walls = self._walls(server, cores[0])
-        for index in reversed(range(self._params.workers)):
-            uid = FIRST_UID + index % NUM_UIDS if "uid" in walls else None
-            self._slots.add(Slot(core=cores[index % len(cores)], uid=uid))
+        uids = range(FIRST_UID, FIRST_UID + NUM_UIDS) if "uid" in walls else ()
+        self._slots.fill(self._params.workers, cores=cores, uids=uids)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
 

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import queue
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -16,13 +17,43 @@ class Slot:
 
 
 class Slots:
-    """Lends slots, those that were given back last first. Thread safe."""
+    """Lends slots, those that were given back last first. Thread safe.
+
+    Cores and users that other judges of this machine work with are left to them, as long as there are others.
+    """
 
     def __init__(self) -> None:
         self._free: queue.LifoQueue[Slot] = queue.LifoQueue()
+        self._reservations: list[socket.socket] = []
 
-    def add(self, slot: Slot) -> None:
-        self._free.put(slot)
+    def fill(self, num_slots: int, *, cores: Sequence[int], uids: Sequence[int]) -> None:
+        """Make slots.
+
+        Args:
+            uids: users that workers may become; empty where they cannot.
+        """
+        for index in reversed(range(num_slots)):
+            core = self._reserved("core", cores, index)
+            self._free.put(Slot(core=core, uid=self._reserved("user", uids, index) if uids else None))
+
+    def close(self) -> None:
+        for reservation in self._reservations:
+            reservation.close()
+
+    def _reserved(self, kind: str, numbers: Sequence[int], index: int) -> int:
+        """The number at the index, or one of the others if another judge has it; shared if all are taken."""
+        index %= len(numbers)
+        for number in (*numbers[index:], *numbers[:index]):
+            reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            try:
+                # A name without a file, which the kernel forgets when this process ends, however it ends.
+                reservation.bind(f"\0cuda-l1-judge-{kind}-{number}")
+            except OSError:
+                reservation.close()
+                continue
+            self._reservations.append(reservation)
+            return number
+        return numbers[index]
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[Slot]:

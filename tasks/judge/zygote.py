@@ -56,6 +56,8 @@ def _warm_up() -> None:
     """Load what torch loads on first use, so that no candidate's first call pays for it."""
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
+    # Torch takes this once, and a program that says it for itself must not fail because we were first.
+    torch.set_num_interop_threads = lambda num_threads: None  # type: ignore[assignment]
     torch.set_grad_enabled(False)
     x = torch.randn(1, 8, 16, 16)
     torch.nn.functional.layer_norm(torch.nn.Conv2d(8, 8, 3, padding=1)(x), (16,)).softmax(-1)

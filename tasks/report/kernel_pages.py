@@ -45,14 +45,9 @@ _ROUNDS = """
 
 _CHECKS = "SELECT verdict_id, name, passed, evidence FROM checks WHERE verdict_id IN (SELECT unnest(?))"
 
-# Without its last rewrite, a rewritten candidate is the one that it was made from.
 _PARENTS = """
-    SELECT child.candidate_id, min(parent.candidate_id) AS parent_id
-    FROM candidates AS child JOIN candidates AS parent
-      ON parent.problem_id = child.problem_id AND parent.problem_hash = child.problem_hash
-     AND parent.origin = child.origin AND parent.recipe = list_slice(child.recipe, 1, len(child.recipe) - 1)
-    WHERE child.candidate_id IN (SELECT unnest(?)) AND len(child.recipe) > 1
-    GROUP BY child.candidate_id
+    SELECT candidate_id, parent_id FROM candidates
+    WHERE candidate_id IN (SELECT unnest(?)) AND parent_id IN (SELECT candidate_id FROM candidates)
 """
 
 _SHOWN = """

@@ -8,6 +8,7 @@ import libcst as cst
 
 from tasks.problems.problem import Problem
 from tasks.search.found import Scored
+from tasks.search.proposers import Proposer
 from tasks.variants.builtin import COMPILED, FAULTS
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
@@ -42,7 +43,7 @@ def starting_programs(problem: Problem) -> list[cst.Module]:
     return [laid_out(inlined(plain)), plain] if inlined(plain).code != plain.code else [plain]
 
 
-class Compositions:
+class Compositions(Proposer):
     """Best first: a composition is hoped to be as fast as its parent times what its last rewrite brought alone.
 
     Runs no code: everything is done on the syntax tree.

@@ -82,7 +82,13 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     judged = source + _JUDGED.format(made=made if file.is_kernelbench else f"{made}.eval()")
     return DropIn(
         source=source,
-        judged=Candidate(problem_id=problem_id, source=judged, origin=ORIGIN, recipe=candidate.recipe),
+        judged=Candidate(
+            problem_id=problem_id,
+            source=judged,
+            origin=ORIGIN,
+            recipe=candidate.recipe,
+            parent_id=candidate.candidate_id,
+        ),
     )
 
 

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.judge.verdict import Speedup, Status, Verdict
+from tasks.search.contributions import Contribution, proposed_as
 from tasks.search.drop_in import judged_mode
 from tasks.search.found import Scored, over, ranked
 from tasks.search.survey import Survey
 from tasks.search.user_file import UserFile
+from tasks.search.writers import Asked
 
 MOST_TRIED = 40
 DETAIL_CHARS = 160
@@ -35,6 +37,8 @@ def render(
     baseline: tuple[str, Speedup],
     baselines: Sequence[Scored],
     scored: Sequence[Scored],
+    asked: Sequence[Asked],
+    brought: Sequence[Contribution],
     failed: dict[str, str],
     gradients: Verdict | None,
     shapes: str,
@@ -47,38 +51,55 @@ def render(
         winner: the judgement of the drop-in that was written, if any.
         baseline: the best one, with its speedup over eager.
         scored: every judgement of the search.
+        asked: every question to a language model or a policy.
+        brought: what each proposer did.
         failed: who could not propose, or what could not be written, with the reason.
         gradients: the verdict on those of the drop-in.
         shapes: of the inputs that it was judged on, in words.
     """
-    parts = [f"# {file.class_name} of {file.path.name}", *_result(winner, baseline)]
+    parts = [f"# {file.class_name} of {file.path.name}", *_result(winner, baseline, _author(winner, scored, asked))]
     parts += [f"The search took {seconds:.0f} s{' and was interrupted' if interrupted else ''}."]
     if winner is not None:
         parts += ["## What the file promises", *_promises(file, gradients, shapes)]
-    parts += ["## Baselines", _baselines(baselines), "## What was tried", _tried(scored)]
+    parts += ["## Baselines", _baselines(baselines), "## Who proposed what", _brought(brought)]
+    parts += ["## What was tried", _tried(scored)]
     if failed:
         parts += [
-            "## What could not be used",
+            "## What ended early or could not be used",
             "\n".join(f"- {name}: {why[:DETAIL_CHARS]}" for name, why in failed.items()),
         ]
     parts += [_conditions(winner or next(iter(scored), None))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _result(winner: Scored | None, baseline: tuple[str, Speedup]) -> list[str]:
+def _result(winner: Scored | None, baseline: tuple[str, Speedup], author: str) -> list[str]:
     name, best = baseline
     if winner is None or winner.interval is None:
         return [f"**Nothing was found that is faster for sure than the best baseline, {name}. Nothing is written.**"]
     lines = [f"**{in_words(winner.interval)} over eager.**"]
     if name != "eager":
         lines.append(f"**{in_words(over(winner.interval, best))} over {name}, the best baseline.**")
-    steps = " then ".join(f"`{step}`" for step in winner.candidate.recipe) or "a program written by a provider"
     checks = len(winner.verdict.checks)
     lines.append(
-        f"It won by {steps}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
+        f"It won by {author}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
         f"included: {checks} checks passed, largest error {winner.verdict.max_error or 0:.2f} of what is allowed."
     )
     return lines
+
+
+def _author(winner: Scored | None, scored: Sequence[Scored], asked: Sequence[Asked]) -> str:
+    """Who wrote the winner, and from what."""
+    made_of = proposed_as(winner, scored) if winner else None
+    if made_of is None:
+        return "a program written by a provider"
+    candidate, speedups = made_of.candidate, {each.candidate.candidate_id: each.speedup for each in reversed(scored)}
+    steps = " then ".join(f"`{step}`" for step in candidate.recipe)
+    by = f"{steps} of {candidate.origin}" if steps else f"a program of {candidate.origin}"
+    for each in asked:
+        if each.candidate is not None and each.candidate.candidate_id == candidate.candidate_id:
+            shown = [f"{name[:8]} at {speedups[name]:.2f}x" for name in each.exemplar_ids if speedups.get(name)]
+            return f"{by}, its answer to question {each.number}, which showed {' and '.join(shown) or 'no exemplars'}"
+    return by
 
 
 def forms_in_words(facts: Survey) -> str:
@@ -120,6 +141,21 @@ def _baselines(baselines: Sequence[Scored]) -> str:
     for each in baselines:
         found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"
         rows.append(f"| {each.candidate.origin.partition(':')[2]} | {found} |")
+    return "\n".join(rows)
+
+
+def _brought(brought: Sequence[Contribution]) -> str:
+    rows = [
+        "| proposer | questions | without answer | without program | texts judged | correct | fastest | tokens | USD |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for each in brought:
+        asked = (each.num_asked, each.num_unanswered, each.num_without_program)
+        counts = [str(count) if each.num_asked else "" for count in asked]
+        fastest = in_words(each.best.interval) if each.best and each.best.interval else "none"
+        cost = [str(each.cost.tokens), f"{each.cost.usd:.4f}"] if each.cost.tokens else ["", ""]
+        cells = [each.name, *counts, str(each.num_judged), str(each.num_correct), fastest, *cost]
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 

@@ -1,13 +1,14 @@
 """One search: candidates are proposed and screened until the budget is spent, then the fastest are looked at again.
 
 Successive halving: the screen is cheap and sees all, every later rung is dearer and sees a share of the one before. The
-same judgements in the same order give the same search; how they are made, kept and shown is the caller's.
+same judgements and answers in the same order give the same search; how they are made, kept and shown is the caller's.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Any
 
 from tasks.errors import ProviderError
 from tasks.judge.verdict import Verdict
@@ -16,6 +17,8 @@ from tasks.search.proposers import Proposer
 from tasks.variants.candidate import Candidate
 
 SCREEN, AGAIN = "screen", "again"
+LOOK_S = 0.3
+"""Where answers are waited for, the clock and Ctrl-C are looked at this often."""
 BETTER = 1.03
 """A new best counts as progress from this factor on; less is noise."""
 
@@ -41,6 +44,8 @@ class Progress:
 
     scored: list[Scored] = field(default_factory=list)
     running: list[Candidate] = field(default_factory=list)
+    num_pending: int = 0
+    """Answers that proposers wait for."""
     failed: dict[str, str] = field(default_factory=dict)
     """Proposers that gave up, with the reason."""
 
@@ -89,20 +94,33 @@ class Search:
 
     def screen(self) -> None:
         """Judge what is proposed until the budget is spent or nobody proposes anything more."""
-        self._side_by_side(SCREEN, self._proposed)
+        try:
+            self._side_by_side(SCREEN, self._proposed, self._pending)
+        finally:
+            for proposer in self._proposers:
+                proposer.close()
 
     def look_again(self, *, keep: int) -> None:
         """Judge the fastest of the screen more exactly."""
         waiting = [each.candidate for each in ranked(self.progress.at(SCREEN))[:keep]]
-        self._side_by_side(AGAIN, lambda: waiting.pop(0) if waiting else None)
+        self._side_by_side(AGAIN, lambda: waiting.pop(0) if waiting else None, lambda: [])
 
-    def _proposed(self) -> Candidate | None:
+    @property
+    def _is_spent(self) -> bool:
         budget, num_screened = self._budget, len(self.progress.at(SCREEN)) + len(self.progress.running)
-        if (
+        return (
             self.elapsed_s > budget.screening_share * budget.seconds
             or (budget.candidates is not None and num_screened >= budget.candidates)
             or (budget.patience is not None and self._since_better >= budget.patience)
-        ):
+        )
+
+    def _pending(self) -> list[Future[Any]]:
+        if self._is_spent:
+            return []
+        return [future for proposer in self._proposers for future in proposer.pending]
+
+    def _proposed(self) -> Candidate | None:
+        if self._is_spent:
             return None
         for proposer in list(self._proposers):
             try:
@@ -116,8 +134,10 @@ class Search:
                 return candidate
         return None
 
-    def _side_by_side(self, rung: str, next_candidate: Callable[[], Candidate | None]) -> None:
-        """Keep all workers busy until there is no next candidate and the last has its verdict."""
+    def _side_by_side(
+        self, rung: str, next_candidate: Callable[[], Candidate | None], pending: Callable[[], list[Future[Any]]]
+    ) -> None:
+        """Keep all workers busy until there is no next candidate, none is pending and the last has its verdict."""
         running: dict[Future[Verdict], Candidate] = {}
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix=rung)
         try:
@@ -128,15 +148,19 @@ class Search:
                         break
                     running[pool.submit(self._judge_at, candidate, rung, self._best_speedup)] = candidate
                     self._show(running)
-                if not running:
+                # Only a free worker waits for answers: to a busy one they come too early.
+                awaited = [] if self.is_stopped or len(running) == self._workers else pending()
+                if not running and not awaited:
                     return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                self.progress.num_pending = len(awaited)
+                done = wait([*running, *awaited], LOOK_S if awaited else None, FIRST_COMPLETED).done
+                for future in [each for each in running if each in done]:
                     self._note(Scored(candidate=running.pop(future), verdict=future.result(), rung=rung))
                 self._show(running)
         finally:
             # Not waiting: after an error the judge is closed next, which ends what is running.
             pool.shutdown(wait=False, cancel_futures=True)
-            self.progress.running = []
+            self.progress.running, self.progress.num_pending = [], 0
 
     @property
     def _best_speedup(self) -> float | None:

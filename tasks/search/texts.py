@@ -1,6 +1,6 @@
 """A user's file as a problem: the text that is judged, and the text that providers are shown."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import libcst as cst
@@ -55,12 +55,8 @@ class ProblemTexts:
 
     def as_judged(self, candidate: Candidate) -> Candidate:
         """A candidate for the shown problem as one for the judged problem."""
-        return Candidate(
-            problem_id=self.judged.problem_id,
-            source=with_prefix(candidate.source, self.prefix),
-            origin=candidate.origin,
-            recipe=candidate.recipe,
-        )
+        source = with_prefix(candidate.source, self.prefix)
+        return replace(candidate, problem_id=self.judged.problem_id, source=source)
 
 
 def problem_texts(file: UserFile, facts: Survey, *, precision: str = "fp32") -> ProblemTexts:

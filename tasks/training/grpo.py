@@ -57,7 +57,8 @@ def train_grpo(
         checkpoints: folder of this training's checkpoints.
         seed: decides the order of the problems, the exemplars and the completions.
         on_step: called after each step with its number, from 1, and the values of its row.
-        on_rollouts: called with the same number and the step's rollouts as soon as they are judged.
+        on_rollouts: called with the same number, the step's rollouts and what sampling them took, as soon as they are
+            judged.
         is_withheld: whether a correct candidate earns nothing because it is doubted; asked after it was judged.
     """
     reference_model = copy.deepcopy(policy.model) if params.kl_beta else None

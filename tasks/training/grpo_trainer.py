@@ -1,6 +1,7 @@
 """The trainer of contrastive reinforcement learning: what is changed in TRL's GRPOTrainer, and nothing else."""
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,13 +11,14 @@ from trl import GRPOTrainer
 from trl.trainer.utils import add_fused_lm_head
 
 from tasks.history.exemplars import choose_exemplars
+from tasks.history.records import GENERATION, Cost
 from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.problems.problem import Problem
 from tasks.training.policy import Policy, encode_prompt, fitting_prompt
 from tasks.training.rollouts import Completion, Rollout, RolloutScorer, rollout_metrics
 from tasks.training.sampling import sample_ids
 
-OnRollouts = Callable[[int, Sequence[Rollout]], None]
+OnRollouts = Callable[[int, Sequence[Rollout], Cost], None]
 
 
 class ContrastiveTrainer(GRPOTrainer):
@@ -91,16 +93,26 @@ class ContrastiveTrainer(GRPOTrainer):
         return [encode_prompt(self._policy, prompt) for prompt in prompts], None, {}
 
     def _generate_single_turn(self, prompt_ids: list[list[int]], *_: Any, **__: Any) -> tuple[list[list[int]], None]:
+        distinct = prompt_ids[:: self._params.group_size]
+        begun = time.perf_counter()
         groups = sample_ids(
             self._policy,
-            prompt_ids[:: self._params.group_size],
+            distinct,
             num_samples=self._params.group_size,
             temperature=self._params.temperature,
             seed=random.Random(f"{self._seed} {self.state.global_step}").getrandbits(32),
             batch_size=len(prompt_ids),
         )
+        completions = [ids for group in groups for ids in group]
+        self._generation = Cost(
+            purpose=GENERATION,
+            seconds=time.perf_counter() - begun,
+            prompt_tokens=sum(map(len, distinct)),
+            answer_tokens=sum(map(len, completions)),
+            spent_at=time.time(),
+        )
         # Without log-probabilities TRL computes them itself, from the very weights that sampled.
-        return [ids for group in groups for ids in group], None
+        return completions, None
 
     def _rewards(
         self,
@@ -121,7 +133,7 @@ class ContrastiveTrainer(GRPOTrainer):
             if name != "reward":  # which TRL reports itself
                 self._log_metric(name, value)
         if self._on_rollouts:
-            self._on_rollouts(self.state.global_step + 1, rollouts)
+            self._on_rollouts(self.state.global_step + 1, rollouts, self._generation)
         return [rollout.reward for rollout in rollouts]
 
 

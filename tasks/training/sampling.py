@@ -29,6 +29,7 @@ def sample(
     seed: int,
     batch_size: int,
     on_progress: Callable[[int], None] | None = None,
+    on_tokens: Callable[[int, int], None] | None = None,
 ) -> list[list[str]]:
     """Completions of every prompt, in the prompts' order, as text without special tokens.
 
@@ -40,6 +41,7 @@ def sample(
         seed: equal arguments and seeds give equal completions.
         batch_size: completions written side by side.
         on_progress: called with the number of completions that were added since its last call.
+        on_tokens: called at the end with the numbers of tokens read, each prompt counted once, and written.
 
     Raises:
         PolicyError: if a prompt does not leave room for a whole completion.
@@ -59,6 +61,9 @@ def sample(
         batch_size=batch_size,
         on_progress=on_progress,
     )
+    if on_tokens:
+        num_written = sum(len(ids) for group in completion_ids for ids in group)
+        on_tokens(sum(map(len, prompt_ids)), num_written)
     return [policy.tokenizer.batch_decode(group, skip_special_tokens=True) for group in completion_ids]
 
 

@@ -2,7 +2,8 @@
 
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -38,39 +39,46 @@ class BuiltinProvider:
     def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
         """The reference first, then single rewrites and compositions in turn, with faulty texts among them."""
         rng = random.Random(f"{seed} {problem.problem_id}")
+        kept: dict[str, str] = {}
         compositions = explore(
             problem,
             self.rewrites,
             rng=random.Random(rng.random()),
             depth=self.params.depth,
             draws=self.params.draws,
+            kept=kept,
         )
-        sound = _alternating(self._singles(problem, rng=random.Random(rng.random())), compositions)
-        faulty = self._faulty(problem, rng=random.Random(rng.random()))
+        sound = _alternating(self._singles(problem, rng=random.Random(rng.random()), kept=kept), compositions)
+        faulty = self._faulty(problem, rng=random.Random(rng.random()), kept=kept)
         return _distinct(_mixed(sound, faulty, share=self.params.faulty_share))
 
-    def _singles(self, problem: Problem, *, rng: random.Random) -> Iterator[Candidate]:
+    def _singles(self, problem: Problem, *, rng: random.Random, kept: dict[str, str]) -> Iterator[Candidate]:
         """The reference and every rewrite of it that applies, one group after the other in turn."""
         program = as_candidate_program(problem.source)
-        yield candidate_of(problem, program, ())
+        reference = candidate_of(problem, program, ())
+        yield reference
         compiled = rng.sample(self.compiled, len(self.compiled))
         early = 1 if rng.random() < self.params.compiled_share else 0
         # The others come last, for a problem with little else to do to it.
         for each in (*_by_turns((*self.rewrites, *compiled[:early]), rng=rng), *compiled[early:]):
             changed = each.apply(program, rng)
             if changed is not None:
-                yield candidate_of(problem, changed, (each.name,))
+                candidate = candidate_of(problem, changed, (each.name,))
+                kept.setdefault(changed.code, candidate.candidate_id)
+                yield replace(candidate, parent_id=reference.candidate_id)
 
-    def _faulty(self, problem: Problem, *, rng: random.Random) -> Iterator[Candidate]:
+    def _faulty(self, problem: Problem, *, rng: random.Random, kept: Mapping[str, str]) -> Iterator[Candidate]:
         """Programs with a fault, half of them rewritten before."""
         start = as_candidate_program(problem.source)
+        reference_id = candidate_of(problem, start, ()).candidate_id
         for _ in range(self.params.draws):
             program, recipe = start, tuple[str, ...]()
             if rng.random() < 0.5:
                 program, recipe = _applied(self.rewrites, start, rng=rng)
             broken, fault = _applied(self.faults, program, rng=rng)
             if fault:
-                yield candidate_of(problem, broken, (*recipe, *fault))
+                candidate = candidate_of(problem, broken, (*recipe, *fault))
+                yield replace(candidate, parent_id=kept.get(program.code, reference_id))
 
 
 def _applied(
@@ -112,8 +120,9 @@ def _mixed(sound: Iterable[Candidate], faulty: Iterator[Candidate], *, share: fl
 
 
 def _distinct(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Each text once; a parent that has not come before its child, so that a caller may stop between them, is none."""
     seen: set[str] = set()
     for candidate in candidates:
-        if candidate.source not in seen:
-            seen.add(candidate.source)
-            yield candidate
+        if candidate.candidate_id not in seen:
+            yield candidate if candidate.parent_id in seen else replace(candidate, parent_id=None)
+            seen.add(candidate.candidate_id)

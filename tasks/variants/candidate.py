@@ -19,7 +19,7 @@ class Candidate:
     recipe: tuple[str, ...] = field(default=(), compare=False)
     """Names of the rewrites that made it, in order; empty when it was not made by rewriting."""
     parent_id: str | None = field(default=None, compare=False)
-    """The candidate it was made from, where it was made from one."""
+    """The candidate it was made from, where it was made from one; several rewrites of the recipe may lie between."""
 
     @property
     def candidate_id(self) -> str:

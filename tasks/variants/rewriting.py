@@ -6,7 +6,7 @@ shapes come in; `render` leaves out whatever ModelNew does not need. What rewrit
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -66,7 +66,13 @@ def candidate_of(problem: Problem, program: cst.Module, recipe: tuple[str, ...])
 
 
 def explore(
-    problem: Problem, rewrites: Sequence[Rewrite], *, rng: random.Random, depth: int, draws: int
+    problem: Problem,
+    rewrites: Sequence[Rewrite],
+    *,
+    rng: random.Random,
+    depth: int,
+    draws: int,
+    kept: dict[str, str] | None = None,
 ) -> Iterator[Candidate]:
     """Sample compositions of at most `depth` rewrites; every text comes once, the reference's own never.
 
@@ -76,21 +82,28 @@ def explore(
         rng: decides everything, so equal states give equal candidates.
         depth: longest composition.
         draws: compositions sampled, whether or not they give a new text.
+        kept: candidate ids by the text of their programs, of those that can be parents; what comes here is added. A
+            parent is the latest of them on the way from the reference, which can always be one.
     """
     start = as_candidate_program(problem.source)
-    seen = {render(start)}
+    reference = candidate_of(problem, start, ())
+    kept = {} if kept is None else kept
+    kept.setdefault(start.code, reference.candidate_id)
+    seen = {reference.source}
     useless: set[tuple[str, str]] = set()
     for _ in range(draws):
-        program, recipe = start, tuple[str, ...]()
+        program, recipe, parent_id = start, tuple[str, ...](), None
         for _ in range(rng.randint(1, depth)):
-            program, name = _random_step(program, rewrites, rng=rng, useless=useless)
+            changed, name = _random_step(program, rewrites, rng=rng, useless=useless)
             if name is None:
                 break
-            recipe = (*recipe, name)
+            parent_id = kept.get(program.code, parent_id)
+            program, recipe = changed, (*recipe, name)
         candidate = candidate_of(problem, program, recipe)
         if candidate.source not in seen:
             seen.add(candidate.source)
-            yield candidate
+            kept.setdefault(program.code, candidate.candidate_id)
+            yield replace(candidate, parent_id=parent_id)
 
 
 def _random_step(

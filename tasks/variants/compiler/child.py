@@ -73,8 +73,9 @@ def emission(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
     module = types.ModuleType("problem")
     sys.modules["problem"] = module
     exec(compile(source, "problem.py", "exec"), module.__dict__)
-    constructor = _named(module.Model, *_arguments(getattr(module, "get_init_inputs", list)()))
-    model = module.Model(**constructor)
+    positional, named = _arguments(getattr(module, "get_init_inputs", list)())
+    constructor = _bound(module.Model, positional, named)
+    model = module.Model(*positional, **named)
     inputs = _named(model.forward, *_arguments(module.get_inputs()))
     with torch.no_grad():
         returned = _looked_at(model, inputs)
@@ -101,14 +102,18 @@ def _arguments(returned: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
 
 
 def _named(function: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Every parameter's value by its name."""
-    signature = inspect.signature(function)
-    kinds = {each.kind for each in signature.parameters.values()}
+    """Every parameter's value by its name, where each has one of its own."""
+    kinds = {each.kind for each in inspect.signature(function).parameters.values()}
     if not kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}:
         if positional or named:
             raise RefusedError("it takes arguments without names of their own")
         return {}
-    bound = signature.bind(*positional, **named)
+    return _bound(function, positional, named)
+
+
+def _bound(function: Any, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Every parameter's value by its name; *args are a tuple, and **kwargs a dictionary."""
+    bound = inspect.signature(function).bind(*positional, **named)
     bound.apply_defaults()
     return bound.arguments
 

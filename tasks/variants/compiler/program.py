@@ -145,8 +145,10 @@ def _model(source: str, emission: Emission) -> str:
         expected = "".join(f"{text}, " for text in emission.constructor.values())
         constructor = _CONSTRUCTOR.format(parameters=parameters, call=call, values=values, expected=expected)
         conditions.insert(0, "self.is_as_compiled")
-    elif emission.constructor:
+    elif not set(emission.constructor.values()) <= {"()", "{}"}:
         raise NotSelfContainedError(f"{REFERENCE} has no constructor of its own")
+    if methods["forward"].args.vararg or methods["forward"].args.kwarg:
+        raise NotSelfContainedError("forward takes arguments without names of their own")
     parameters, call = _signature(methods["forward"])
     if {"tensors", "compiled", "fits"} & set(re.findall(r"\w+", parameters)):
         raise NotSelfContainedError("a parameter of forward has a name that is needed")
@@ -165,11 +167,15 @@ def _methods(source: str) -> dict[str, ast.FunctionDef]:
 def _signature(method: ast.FunctionDef) -> tuple[str, str]:
     """A method's parameters without annotations, and the arguments that pass them on."""
     parameters = method.args
-    if parameters.vararg or parameters.kwarg or parameters.posonlyargs or method.decorator_list:
+    if parameters.posonlyargs or method.decorator_list:
         raise NotSelfContainedError(f"{method.name} takes arguments in a way that cannot be passed on")
     if parameters.args[0].arg != "self":
         raise NotSelfContainedError(f"{method.name} does not call its object self")
-    for each in (*parameters.args, *parameters.kwonlyargs):
+    all_others = [each for each in (parameters.vararg, parameters.kwarg) if each is not None]
+    for each in (*parameters.args, *parameters.kwonlyargs, *all_others):
         each.annotation = None
-    positional = [each.arg for each in parameters.args[1:]]
-    return ast.unparse(parameters), ", ".join([*positional, *(f"{e.arg}={e.arg}" for e in parameters.kwonlyargs)])
+    passed = [each.arg for each in parameters.args[1:]]
+    passed += [f"*{parameters.vararg.arg}"] if parameters.vararg else []
+    passed += [f"{each.arg}={each.arg}" for each in parameters.kwonlyargs]
+    passed += [f"**{parameters.kwarg.arg}"] if parameters.kwarg else []
+    return ast.unparse(parameters), ", ".join(passed)

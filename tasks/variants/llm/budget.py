@@ -70,5 +70,5 @@ class Budget:
     def _too_much(self, most: Cost) -> str:
         return (
             f"{self.spent.tokens} tokens and {self.spent.usd:.2f} USD are spent, and the next question may take "
-            f"{most.tokens} and {most.usd:.4f}: raise generate_variants.max_tokens or max_usd to go on"
+            f"{most.tokens} and {most.usd:.4f}: raise max_usd or max_tokens to go on"
         )

@@ -180,10 +180,17 @@ class Ledger:
             request_id,
         )
 
-    def spent(self) -> Cost:
-        """What everything in it cost, or may have cost where that is in doubt."""
-        ((tokens, usd),) = self._execute("SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM purchases")
+    def spent(self, generator: str | None = None) -> Cost:
+        """What everything in it cost, or all of one generator, or may have cost where that is in doubt."""
+        ((tokens, usd),) = self._execute(
+            "SELECT coalesce(sum(tokens), 0), coalesce(sum(usd), 0.0) FROM purchases WHERE ? IN ('', generator)",
+            generator or "",
+        )
         return Cost(tokens=tokens, usd=usd)
+
+    def ended_since(self, unix_s: float) -> dict[str, float]:
+        """When each question came to its end that did so at that time or later, in Unix time; by request id."""
+        return dict(self._execute("SELECT request_id, ended_at FROM purchases WHERE ended_at >= ?", unix_s))
 
     def close(self) -> None:
         self._connection.close()

@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from tasks.params import GeneratorParams
 from tasks.problems.problem import Problem
-from tasks.variants.prompts import build_prompt
+from tasks.variants.prompts import Exemplar, build_prompt
 
 # A byte-level tokenizer makes at most one token of a byte; the rest is what a chat template may put around a message.
 TEMPLATE_TOKENS = 256
@@ -27,17 +28,28 @@ class Question:
     temperature: float | None
 
     @classmethod
-    def about(cls, problem: Problem, *, generator: str, params: GeneratorParams, device: str, trial: int) -> Self:
+    def about(
+        cls,
+        problem: Problem,
+        *,
+        generator: str,
+        params: GeneratorParams,
+        device: str,
+        trial: int,
+        exemplars: Sequence[Exemplar] = (),
+    ) -> Self:
         """The question of stage 1 of the paper: reference, task, form of the answer and restrictions.
 
-        Source: CUDA-L1 (arXiv:2507.14111), the one-shot prompt of section 2.
+        With exemplars it is the contrastive one.
+
+        Source: CUDA-L1 (arXiv:2507.14111), the one-shot prompt of section 2, the contrastive one of section 3.
         """
         return cls(
             generator=generator,
             model=params.model,
             problem_id=problem.problem_id,
             trial=trial,
-            prompt=build_prompt(problem.source, (), style="instruct") + _where(device),
+            prompt=build_prompt(problem.source, exemplars, style="instruct") + _where(device),
             answer_tokens=params.answer_tokens,
             temperature=params.temperature,
         )

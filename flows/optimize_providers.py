@@ -1,0 +1,195 @@
+"""Who takes part in an optimization: the names after --provider, and what each of them becomes."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from flows.project import project_folder
+from tasks.errors import ParamsError, ProblemError, ProviderError
+from tasks.params import GeneratorParams, Params, load_params
+from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
+from tasks.problems.problem import Problem
+from tasks.search.compositions import Compositions, starting_programs
+from tasks.search.contrastive import Contrastive
+from tasks.search.folder_provider import FolderProvider
+from tasks.search.proposers import FromProvider, InBackground, Proposer
+from tasks.search.writers import Asked, Writer
+from tasks.variants.candidate import Candidate
+from tasks.variants.compiler.provider import TIMEOUT_S, CompilerProvider
+
+if TYPE_CHECKING:
+    from flows.optimize_answers import Answers
+    from flows.optimize_writers import Shop
+    from tasks.variants.llm.budget import Cost
+
+POLICY = "policy:"
+MODEL_FILES = ("*.safetensors", "*.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """Providers by name that exist as far as one can see, in the order they were named in."""
+
+    names: tuple[str, ...]
+    params: Params | None
+    """Of the project, where a name needs it."""
+    max_usd: float | None
+    """Of all that language models write; None for no cap."""
+
+    @property
+    def generators(self) -> Mapping[str, GeneratorParams]:
+        known = self.params.generate_variants.generators if self.params else {}
+        return {name: known[name] for name in self.names if name in known and not Path(name).is_dir()}
+
+
+def chosen(names: Sequence[str], *, max_usd: float | None) -> Chosen:
+    """The providers of these names; nothing of them is loaded or asked yet.
+
+    Raises:
+        ProblemError: if a name is nobody's.
+        ParamsError: if the params that a provider needs are missing, or a price without a cap.
+    """
+    distinct = tuple(dict.fromkeys(names))
+    named = [name for name in distinct if name not in OFFLINE and not Path(name).is_dir()]
+    folder = project_folder()
+    params = load_params(folder / "params.yaml") if named and folder else None
+    known = params.generate_variants.generators if params else {}
+    for name in named:
+        if name.startswith(POLICY):
+            if params is None:
+                raise ParamsError(
+                    f"--provider {name} needs the section policy of a params.yaml, and there is none in {Path.cwd()} "
+                    f"or above; run this from within a project"
+                )
+        elif name not in known:
+            where = f"{folder}/params.yaml" if folder else f"a project, which {Path.cwd()} is not in"
+            there = f" ({', '.join(known)})" if known else ""
+            raise ProblemError(
+                f"--provider {name} is neither {' nor '.join(OFFLINE)} nor a folder of files that define ModelNew, nor "
+                f"{POLICY}PATH, nor a name under generate_variants.generators of {where}{there}"
+            )
+    found = Chosen(names=distinct, params=params, max_usd=max_usd)
+    priced = [n for n, each in found.generators.items() if each.prompt_usd_per_million + each.answer_usd_per_million]
+    if priced and max_usd is None:
+        raise ParamsError(f"--provider {priced[0]} has a price: say with --max-usd what may be spent in all")
+    return found
+
+
+class Providers:
+    """Proposers for one problem, and what they hold open.
+
+    Args:
+        folder: for the ledger of what is bought.
+        answers: the journal of what is asked.
+        device: that candidates are judged on.
+        seconds: that the search may take.
+        candidates: the most that are judged.
+    """
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        problem: Problem,
+        *,
+        folder: Path,
+        answers: "Answers",
+        device: str,
+        seed: int,
+        seconds: float,
+        candidates: int | None = None,
+    ) -> None:
+        self._chosen = chosen
+        self._problem = problem
+        self._folder = folder
+        self._answers = answers
+        self._device = device
+        self._seed = seed
+        self._seconds = seconds
+        self._candidates = candidates
+        self._stack = ExitStack()
+        self._shop: Shop | None = None
+        self.proposers: list[Proposer] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            if self._chosen.generators:
+                from flows.optimize_writers import PURCHASES, Shop
+
+                shop = Shop(self._folder / PURCHASES, self._chosen.generators, max_usd=self._chosen.max_usd)
+                self._shop = stack.enter_context(shop)
+            for name in self._chosen.names:
+                self.proposers += self._of(name)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.close()
+
+    def spent(self) -> "dict[str, Cost]":
+        """What each language model has cost in all runs with this folder."""
+        return self._shop.spent() if self._shop else {}
+
+    def _of(self, name: str) -> Iterator[Proposer]:
+        generators = self._chosen.generators
+        if name == BUILTIN:
+            yield from rewriting(self._problem, seed=self._seed)
+        elif name == COMPILER:
+            if self._device != "cpu":
+                raise ProblemError(f"--provider {COMPILER} writes C++ for the CPU: leave it out for {self._device}")
+            yield InBackground(COMPILER, self._compiled)
+        elif name in generators:
+            from flows.optimize_writers import LanguageModel
+
+            assert self._shop is not None
+            params = generators[name]
+            model = LanguageModel(name, params, self._problem, shop=self._shop, device=self._device)
+            yield self._contrastive(model, [params.model, str(params.answer_tokens), str(params.temperature)])
+        elif name.startswith(POLICY):
+            from flows.optimize_writers import load_writer
+
+            assert self._chosen.params is not None
+            source = name.removeprefix(POLICY)
+            policy = load_writer(name, source, self._chosen.params, self._problem, seed=self._seed)
+            yield self._contrastive(policy, [str(self._chosen.params.policy), *_state(Path(source))])
+        else:
+            yield FromProvider(FolderProvider(Path(name)), self._problem, seed=self._seed)
+
+    def _compiled(self) -> list[Candidate]:
+        # Half of the search at most: what comes later than that is not looked at well any more.
+        provider = CompilerProvider(timeout_s=min(TIMEOUT_S, math.ceil(self._seconds / 2)))
+        found = list(provider.candidates(self._problem, seed=self._seed))
+        if not found:
+            raise ProviderError(next(iter(provider.refused[self._problem.problem_id].values())))
+        return found
+
+    def _contrastive(self, writer: Writer, identity: Sequence[str]) -> Contrastive:
+        def note(asked: Asked) -> None:
+            self._answers.note(asked, identity)
+
+        assert self._chosen.params is not None
+        return Contrastive(
+            self._problem,
+            writer,
+            choice=self._chosen.params.exemplars,
+            seed=self._seed,
+            known=self._answers.of(writer.name, identity),
+            note=note,
+            candidates=self._candidates,
+        )
+
+
+def rewriting(problem: Problem, *, seed: int) -> list[Proposer]:
+    """Rewrites that learn from what was found.
+
+    Where calls can be put into the forward, they start from that form, and from the text as it is too.
+    """
+    return [Compositions(problem, seed=seed, start=start) for start in starting_programs(problem)]
+
+
+def _state(folder: Path) -> list[str]:
+    """What tells a policy from one that was saved in the same place later."""
+    files = sorted(path for pattern in MODEL_FILES for path in folder.glob(pattern)) if folder.is_dir() else []
+    return [f"{path.name} {path.stat().st_mtime_ns}" for path in files]
