@@ -9,7 +9,8 @@ from history_builders import candidate, problem, run, verdict
 from older_history import written_by_schema
 
 from flows.engine import Stage
-from flows.judging import Recorder
+from flows.recording import Recorder
+from flows.runs import run_of
 from tasks.errors import RecordError
 from tasks.history.hacks import HackCase, HackCases, Opinion, most_similar
 from tasks.history.similarity import similarities
@@ -217,7 +218,7 @@ def recorder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dvc.yaml").write_text(yaml.safe_dump(spec))
     stage = Stage(name="filter_variants", params=params, key="k", folder=tmp_path, run_id="run-1", started_at=1.7e9)
-    return Recorder(stage, {}, versions={})
+    return Recorder(run_of(stage), {})
 
 
 def caught(of, detail="gave an earlier answer again\nat call 7"):
