@@ -26,7 +26,7 @@ lint: setup  ## format check, lint and types
 	@mypy
 
 test: lint  ## lint, types and the tests
-	@python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	@python -m pytest -n 2 --no-loadscope-reorder
 
 bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
 	@python -m flows.bench_learning

@@ -89,7 +89,9 @@ def test_nothing_faster_takes_an_older_drop_in_away(folder: Path) -> None:
     [
         pytest.param(["none.py"], 1, "cannot be read", id="no file"),
         pytest.param(["slow.py:Fast"], 1, "defines no module Fast; it has: Slow", id="no class"),
-        pytest.param(["slow.py", "--provider", "nowhere"], 1, "neither builtin nor a folder", id="no provider"),
+        pytest.param(
+            ["slow.py", "--provider", "nowhere"], 1, "neither builtin nor compiler nor a folder", id="no provider"
+        ),
         pytest.param(["slow.py", "--out", "."], 2, "which would be overwritten", id="out is where the file is"),
         pytest.param(["slow.py", "--minutes", "0"], 2, "not a number of minutes", id="no time"),
         pytest.param(["slow.py", "--device", "gpu"], 2, "neither cpu nor cuda:N", id="unknown device"),
