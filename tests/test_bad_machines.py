@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +27,8 @@ RIGHT = (Status.CORRECT, Status.UNSTABLE)
 
 @pytest.fixture
 def empty_bin() -> Iterator[Path]:
-    """A folder for programs that workers see too: unlike the system's folder for temporary files."""
-    Path("work").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir="work") as folder:
+    """A folder for programs that workers see too: wherever the installation lies, which may be one that they do not."""
+    with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
         os.chmod(folder, 0o755)  # workers may be another user
         yield Path(folder).resolve()
 
@@ -64,8 +64,7 @@ def test_what_cannot_be_compiled_here_gets_its_verdict_and_the_others_theirs(
     eager, graph, kernel = read_records(root / "data/filter_variants/verdicts.jsonl", Verdict.from_json)
     assert eager.status in RIGHT
     assert graph.status is Status.COMPILE_ERROR
-    if not (is_c_built and empty_bin.is_relative_to(Path.home())):  # workers see no home
-        assert (kernel.status in RIGHT) == is_c_built
+    assert (kernel.status in RIGHT) == is_c_built, kernel.detail
     assert baseline_speedups({"compile": [graph]}) == {}
     said = capsys.readouterr().err
     assert "warning: the baseline compile is not available here, and left out: " in said
