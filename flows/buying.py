@@ -4,7 +4,7 @@ Nothing light may import this file: it brings the client and the judge along.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from typing import NoReturn
 
@@ -42,14 +42,24 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem], expenses: Expens
     params = stage.params.generate_variants
     train = [problem for problem in problems.values() if problem.split is Split.TRAIN]
     with closing(Ledger(PURCHASES)) as ledger, court(stage, problems) as judges:
-        market = Market(params, judges, ledger, device=stage.params.judge.device, workers=stage.params.judge.workers)
+
+        def on_trial(trial: Trial) -> None:
+            expenses.note(*as_costs([trial], ledger.ended_since(stage.started_at)))
+
+        market = Market(
+            params,
+            judges,
+            ledger,
+            device=stage.params.judge.device,
+            workers=stage.params.judge.workers,
+            on_trial=on_trial,
+        )
         try:
             by_pair = asyncio.run(market.buy_all(train))
         except BaseExceptionGroup as group:
             _raise_first(group)
         judges.record_samples(as_samples(by_pair))
         trials = [trial for pair in by_pair for trial in pair]
-        expenses.note(*as_costs(trials, ledger.ended_since(stage.started_at)))
         spent = ledger.spent()
     left = [trial for trial in trials if trial.purchase.outcome in (Outcome.REFUSED, Outcome.UNASKED)]
     given_up = sorted({trial.question.generator for trial in left} & market.gave_up.keys())
@@ -67,13 +77,21 @@ class Market:
     """All generators and the court, in one event loop."""
 
     def __init__(
-        self, params: GenerateVariantsParams, judges: Court, ledger: Ledger, *, device: str, workers: int
+        self,
+        params: GenerateVariantsParams,
+        judges: Court,
+        ledger: Ledger,
+        *,
+        device: str,
+        workers: int,
+        on_trial: Callable[[Trial], None],
     ) -> None:
         self._params = params
         self._judges = judges
         self._ledger = ledger
         self._device = device
         self._workers = workers
+        self._on_trial = on_trial
         self._num_answers = 0
         self.gave_up: dict[str, str] = {}
         """Endpoint -> why."""
@@ -124,6 +142,11 @@ class Market:
         return sorted(trials, key=lambda trial: trial.question.trial)
 
     async def _trial(self, buyer: Buyer, problem: Problem, number: int) -> Trial:
+        trial = await self._answered(buyer, problem, number)
+        self._on_trial(trial)  # at once, so that a run that fails has told what it spent
+        return trial
+
+    async def _answered(self, buyer: Buyer, problem: Problem, number: int) -> Trial:
         question = Question.about(
             problem,
             generator=buyer.name,

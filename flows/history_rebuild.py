@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from flows.accounting import RUN_FILE, Account, read_account
+from flows.accounting import Account, read_account
 from flows.engine import DATA, progress
 from flows.journal import read_rows
 from flows.stages import STAGES
@@ -62,7 +62,8 @@ def rebuild_history(out: Path) -> list[Rebuilt]:
         HistoryBusyError: if other processes held the file for too long.
         MachineError: if it cannot be written.
     """
-    stages = [stage for stage in STAGES if any((DATA / stage / name).exists() for name in (RUN_FILE, VERDICT_FILES[0]))]
+    found = {stage: (read_account(stage), _verdicts(stage)) for stage in STAGES}
+    stages = [stage for stage, left in found.items() if any(left)]
     if not stages:
         raise RecordError(f"no stage has left anything under {DATA}; `dvc checkout` or `dvc repro` brings it")
     problems = load_problems(load_params().problems)
@@ -70,7 +71,7 @@ def rebuild_history(out: Path) -> list[Rebuilt]:
     rebuilt, earlier = [], set[str]()
     with progress("rebuilding", total=len(stages), unit="stage") as bar:
         for stage in stages:
-            account, verdicts = read_account(stage), _verdicts(stage)
+            account, verdicts = found[stage]
             rebuilt.append(_rebuild(History(out), stage, problems, texts, account, verdicts, earlier))
             earlier |= {verdict_id(verdict) for verdict in verdicts}
             bar.update()
@@ -96,7 +97,8 @@ def _rebuild(
     run = account.run if account else _likely_run(stage, verdicts, own or known)
     samples = [sample for sample in _samples(stage, run.params) if sample.candidate_id in texts]
     costs = account.costs if account else ()
-    costs = [cost for cost in costs if cost.candidate_id is None or cost.candidate_id in texts]
+    there = {candidate_id for candidate_id, text in texts.items() if text.problem_id in problems}
+    costs = [cost for cost in costs if cost.candidate_id is None or cost.candidate_id in there]
     judged = {verdict.candidate_id for verdict in known} | {sample.candidate_id for sample in samples}
     named = judged | {cost.candidate_id for cost in costs if cost.candidate_id is not None}
     history.append(
@@ -152,7 +154,9 @@ def _recorded_run(history: History, stage: str, account: Account | None, verdict
             [account.run.run_id, list(verdict_ids)],
         ).row(0)
         left = (1, len(account.costs), len(account.links), len(set(verdict_ids)))
-        return account.run.run_id if counts == left else None
+        # It may know more, such as what an attempt that was killed has told.
+        is_whole = all(count >= number for count, number in zip(counts, left, strict=True))
+        return account.run.run_id if is_whole else None
     found = history.query(
         "SELECT run_id FROM run_verdicts JOIN runs USING (run_id) WHERE stage = ? AND verdict_id IN "
         "(SELECT unnest(?)) GROUP BY run_id HAVING count(*) = ? ORDER BY run_id",

@@ -36,7 +36,8 @@ class Recorder:
 
     def account(self, costs: Sequence[Cost], links: Sequence[RunLink]) -> None:
         """Keep what the run spent besides judging, and what other systems call it."""
-        self._append(costs=costs, links=links)
+        self._append(links=links)  # apart: a cost may be of a candidate that the history could not be told of
+        self._append(costs=costs)
 
     def hack(self, candidate: Candidate, verdict: Verdict) -> None:
         """Keep a candidate that the judge caught as a hacking case, unless the collection holds its like."""

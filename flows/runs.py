@@ -11,7 +11,7 @@ SOFTWARE = ("torch", "transformers", "trl")
 
 
 def run_of(stage: Stage) -> Run:
-    """The run as the history knows it, the same whoever tells of it and however often it was resumed."""
+    """The run as the history knows it. It keeps the commit and the versions that it was told first."""
     return Run(
         run_id=stage.run_id,
         stage=stage.name,

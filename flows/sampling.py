@@ -114,8 +114,8 @@ def draw(
             prompts = [request.prompt for request in requests[start : start + BATCH]]
             seed = stage.params.seed * 1_000_003 + start
             written, cost = _batch(policy, prompts, temperature=temperature, seed=seed)
-            # In one call, so that a kill leaves a batch with its cost or neither.
-            journal.append([*({"completion": completion} for completion in written), {"cost": asdict(cost)}])
+            # The cost first: what a kill cuts off is the end.
+            journal.append([{"cost": asdict(cost)}, *({"completion": completion} for completion in written)])
             expenses.note(cost)
             completions += written
             bar.update(len(prompts))

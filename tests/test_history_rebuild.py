@@ -42,6 +42,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = tmp_path / "data"
     write(data / "generate_variants" / "candidates.jsonl", (one.to_json() for one in WRITTEN))
+    write(data / "generate_variants" / "verdicts.jsonl", ())  # as where no language model was asked
     judged = [verdict(one, judged_at=1000.0 + n, status=Status.CORRECT) for n, one in enumerate(WRITTEN)]
     write(data / "filter_variants" / "verdicts.jsonl", (one.to_json() for one in judged))
     problems = load_problems(load_params().problems)
@@ -154,6 +155,7 @@ def test_missing_texts_are_named(project):
 def test_without_any_output_it_says_so(project, capsys):
     for stage in ("filter_variants", "evaluate"):
         (project / "data" / stage / "verdicts.jsonl").unlink()
+    (project / "data" / "evaluate" / "contenders.jsonl").unlink()
     assert main(["history", "rebuild"]) == 1
     assert "no stage has left anything" in capsys.readouterr().err
     assert not (project / "data" / "history.duckdb").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks.errors import WorkerError
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.study import ARENA_BYTES, Study
 from tasks.judge.walls.scratch import ScratchFolder
@@ -60,6 +61,12 @@ def look(study: Study) -> None:
     found = study.compare_closely(truth, truth, block, distribution="plain", weights=weights)
     assert found is not None
     assert found.is_equal
+
+
+def test_a_device_without_memory_for_a_look_decides_nothing(studied: Callable[[Problem], Study]) -> None:
+    full = ENDS_AT_ONE.replace('ValueError("a share is at most 1")', 'RuntimeError("CUDA out of memory")')
+    with pytest.raises(WorkerError, match="could not be run in double precision"):
+        look(studied(problem_of(full)))
 
 
 def test_looking_again_and_again_takes_no_more_memory(studied: Callable[[Problem], Study]) -> None:

@@ -201,7 +201,7 @@ def check_account(workspace: Path, stage: str) -> None:
     noted = yaml.safe_load((workspace / "dvc.lock").read_text())["stages"][stage]["outs"]
     named = {f"{out['path']}@{out['md5']}" for out in noted if not out["path"].endswith("run.json")}
     linked = history.query("SELECT identifier FROM run_links WHERE system = 'dvc' AND run_id = ?", [run_id])
-    assert set(linked["identifier"]) == named
+    assert named <= set(linked["identifier"])  # an attempt that was killed at its end may have named others
 
 
 def test_the_numbers_of_a_finished_pipeline_are_the_same_everywhere(workspace):

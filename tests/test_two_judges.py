@@ -1,5 +1,6 @@
 """Judges that run on one machine at the same time keep out of each other's way."""
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -15,7 +16,8 @@ import os
 raise RuntimeError(f"user {os.getuid()}")
 class ModelNew: pass
 """
-CORES, UIDS = (990_001, 990_002), (990_003, 990_004, 990_005)
+FIRST = os.getpid() * 10  # names are the machine's: two checkouts may be tested at once
+CORES, UIDS = (FIRST + 1, FIRST + 2), (FIRST + 3, FIRST + 4, FIRST + 5)
 
 
 @pytest.fixture
@@ -34,26 +36,26 @@ def taken(slots: Slots) -> tuple[int, int | None]:
 def test_another_judge_gets_other_cores_and_users(slots: list[Slots]) -> None:
     for each in slots[:2]:
         each.fill(1, cores=CORES, uids=UIDS)
-    assert [taken(each) for each in slots[:2]] == [(990_001, 990_003), (990_002, 990_004)]
+    assert [taken(each) for each in slots[:2]] == [(FIRST + 1, FIRST + 3), (FIRST + 2, FIRST + 4)]
 
 
 def test_what_all_judges_together_have_too_little_of_is_shared(slots: list[Slots]) -> None:
     slots[0].fill(2, cores=CORES, uids=UIDS)
     slots[1].fill(2, cores=CORES, uids=UIDS)
-    assert [taken(slots[0]) for _ in range(2)] == [(990_001, 990_003), (990_002, 990_004)]
-    assert [taken(slots[1])[0] for _ in range(2)] == [990_001, 990_002]
+    assert [taken(slots[0]) for _ in range(2)] == [(FIRST + 1, FIRST + 3), (FIRST + 2, FIRST + 4)]
+    assert [taken(slots[1])[0] for _ in range(2)] == [FIRST + 1, FIRST + 2]
 
 
 def test_what_a_closed_judge_had_is_free_again(slots: list[Slots]) -> None:
     slots[0].fill(1, cores=CORES, uids=UIDS)
     slots[0].close()
     slots[1].fill(1, cores=CORES, uids=UIDS)
-    assert taken(slots[1]) == (990_001, 990_003)
+    assert taken(slots[1]) == (FIRST + 1, FIRST + 3)
 
 
 def test_workers_without_users_of_their_own_get_cores_alone(slots: list[Slots]) -> None:
     slots[0].fill(1, cores=CORES, uids=())
-    assert taken(slots[0]) == (990_001, None)
+    assert taken(slots[0]) == (FIRST + 1, None)
 
 
 def test_candidates_of_two_judges_are_other_users() -> None:

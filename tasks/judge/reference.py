@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.close_look import NUDGE, NUDGES, CloseLook
 from tasks.judge.processes import Failure, WorkerProcess
@@ -21,6 +22,7 @@ REGION_BYTES = 512 << 20
 LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, output_bytes=REGION_BYTES)
 ARENA_BYTES = LAYOUT.num_bytes
 LIMIT_S = 60.0
+OUT_OF_MEMORY = "CUDA out of memory"
 MAX_NUDGED = 1e-2
 """As a share of the output: what a nudge of the inputs may change at most where it crosses no step."""
 
@@ -88,12 +90,18 @@ class Reference:
         seed: int = 0,
         rounded: bool = False,
     ) -> np.ndarray | None:
-        """The outputs in double precision, or nothing where the model cannot do that, or not on these values."""
+        """The outputs in double precision, or nothing where the model cannot do that, or not on these values.
+
+        Raises:
+            WorkerError: if a device has no memory for it just now: no candidate may gain or lose by that.
+        """
         try:
             found, outputs = self._program.call_in_float64(
                 block, self._deadline, nudge=nudge, seed=seed, rounded=rounded
             )
-        except Failure:
+        except Failure as failure:
+            if OUT_OF_MEMORY in failure.text:
+                raise WorkerError(f"the reference could not be run in double precision: {failure.text}") from failure
             return None
         return outputs if found == equality.widened(specs) else None
 

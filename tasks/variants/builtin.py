@@ -50,7 +50,8 @@ class BuiltinProvider:
         )
         sound = _alternating(self._singles(problem, rng=random.Random(rng.random()), kept=kept), compositions)
         faulty = self._faulty(problem, rng=random.Random(rng.random()), kept=kept)
-        return _distinct(_mixed(sound, faulty, share=self.params.faulty_share))
+        reference_id = candidate_of(problem, as_candidate_program(problem.source), ()).candidate_id
+        return _distinct(_mixed(sound, faulty, share=self.params.faulty_share), reference_id=reference_id)
 
     def _singles(self, problem: Problem, *, rng: random.Random, kept: dict[str, str]) -> Iterator[Candidate]:
         """The reference and every rewrite of it that applies, one group after the other in turn."""
@@ -119,10 +120,11 @@ def _mixed(sound: Iterable[Candidate], faulty: Iterator[Candidate], *, share: fl
             num_faulty += 1
 
 
-def _distinct(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Each text once; a parent that has not come before its child, so that a caller may stop between them, is none."""
+def _distinct(candidates: Iterable[Candidate], *, reference_id: str) -> Iterator[Candidate]:
+    """Each text once; the reference stands in for a parent that comes later, since a caller may stop between them."""
     seen: set[str] = set()
     for candidate in candidates:
         if candidate.candidate_id not in seen:
-            yield candidate if candidate.parent_id in seen else replace(candidate, parent_id=None)
+            known = (each for each in (candidate.parent_id, reference_id) if each in seen)
+            yield replace(candidate, parent_id=next(known, None))
             seen.add(candidate.candidate_id)
