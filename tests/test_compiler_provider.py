@@ -1,7 +1,9 @@
 """What torch.compile emits becomes a program that needs no torch.compile and holds wherever the reference does."""
 
+import contextlib
 import copy
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -107,7 +109,8 @@ def test_it_follows_weights_that_change(program):
 
 @needs_compiler
 @pytest.mark.parametrize(
-    "case", ["shape", "strides", "dtype", "number", "default", "evaluation", "constructor", "autocast", "gradients"]
+    "case",
+    ["shape", "strides", "dtype", "number", "default", "evaluation", "constructor", "autocast", "gradients", "forward"],
 )
 def test_it_is_the_reference_for_all_else(program, monkeypatch, case):
     reference, candidate = models(program, *((40, 20) if case == "constructor" else ()))
@@ -123,13 +126,65 @@ def test_it_is_the_reference_for_all_else(program, monkeypatch, case):
         arguments = (3,) if case == "number" else ()
     elif case == "evaluation":
         reference.layers[1].eval(), candidate.layers[1].eval()
-    with torch.set_grad_enabled(case == "gradients"), torch.autocast("cpu", torch.bfloat16, enabled=case == "autocast"):
+    dual_level = torch.autograd.forward_ad.dual_level() if case == "forward" else contextlib.nullcontext()
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=case == "autocast")
+    with torch.set_grad_enabled(case == "gradients"), autocast, dual_level:
         found, expected = candidate(x, *arguments), reference(x, *arguments)
     assert calls == []
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     if case == "gradients":
         found[0].square().sum().backward(), expected[0].square().sum().backward()
         torch.testing.assert_close(candidate.layers[0].weight.grad, reference.layers[0].weight.grad)
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore::DeprecationWarning")
+def test_traces_and_transforms_see_the_reference(tmp_path, monkeypatch):
+    source = problem("return torch.softmax(x * 2.0, dim=-1)", "torch.randn(8, 16)")
+    program = defined(program_of(source, emitted_here(source, tmp_path, monkeypatch), CppEmitter()))
+    calls = emitted_calls(program, monkeypatch)
+    reference, candidate = program["Model"](), program["ModelNew"]()
+    x, other = torch.randn(2, 8, 16)
+    torch.testing.assert_close(torch.jit.trace(candidate, x, check_trace=False)(other), reference(other))
+    changes = [torch.func.jvp(model, (x,), (other,))[1] for model in (reference, candidate)]
+    torch.testing.assert_close(*changes)
+    assert calls == []
+    assert torch.equal(candidate(x), program["compiled"](x))
+    assert len(calls) == 2
+
+
+@needs_compiler
+def test_an_input_of_which_only_the_size_counts_is_looked_at_too(tmp_path, monkeypatch):
+    source = problem("return x * like.shape[0]", "torch.randn(8, 16), torch.randn(3)", arguments="x, like")
+    program = defined(program_of(source, emitted_here(source, tmp_path, monkeypatch), CppEmitter()))
+    calls = emitted_calls(program, monkeypatch)
+    x = torch.randn(8, 16)
+    for size in (3, 5):
+        assert torch.equal(program["ModelNew"]()(x, torch.randn(size)), x * size)
+    assert len(calls) == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["bfloat16", "half"])
+def test_loops_over_half_precision_are_built_too(tmp_path, monkeypatch, dtype):
+    source = problem("return torch.relu(x) * 2.0", f"torch.randn(8, 16).{dtype}()")
+    text = program_of(source, emitted_here(source, tmp_path, monkeypatch), CppEmitter())
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "built"))
+    (tmp_path / "built").mkdir()
+    program = defined(text)
+    calls = emitted_calls(program, monkeypatch)
+    x = getattr(torch.randn(8, 16), dtype)()
+    assert torch.equal(program["ModelNew"]()(x), torch.relu(x) * 2.0)
+    assert len(calls) == 1
+    assert list((tmp_path / "built").iterdir()) == []
+
+
+@pytest.mark.parametrize("inputs", ["x, x", "x, x[1:]"], ids=["the same", "a part"])
+def test_inputs_that_share_memory_are_refused(inputs, tmp_path, monkeypatch):
+    source = problem("return a[1:] - b[-1:]", "torch.randn(8)", arguments="a, b")
+    source += f"\n\ndef get_inputs():\n    x = torch.randn(8)\n    return [{inputs}]\n"
+    with pytest.raises(child.RefusedError, match="inputs share memory"):
+        emitted_here(source, tmp_path, monkeypatch)
 
 
 @needs_compiler
@@ -202,8 +257,13 @@ def test_emitted_code_that_needs_inductor_is_refused(statement, why):
 
 @pytest.mark.parametrize(
     ("source", "why"),
-    [("import time\ntime.sleep(600)", "longer than 2 s"), ("import os\nos._exit(0)", "ended")],
-    ids=["hangs", "ends"],
+    [
+        ("import time\ntime.sleep(600)", "longer than 2 s"),
+        ("import os\nos._exit(7)", "ended with status 7"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "ended by SIGSEGV"),
+        ("import os\nos.write(2, b'first\\nno room')\nos._exit(1)", "ended with status 1: no room"),
+    ],
+    ids=["hangs", "ends", "is killed", "says why"],
 )
 def test_a_reference_that_does_not_run_costs_little_and_leaves_nothing(tmp_path, monkeypatch, source, why):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -212,6 +272,20 @@ def test_a_reference_that_does_not_run_costs_little_and_leaves_nothing(tmp_path,
     assert [type(answer) for answer in answers] == [Refused, Refused]
     assert all(isinstance(answer, Refused) and why in answer.why for answer in answers)
     assert time.monotonic() - started < 100
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_compiler
+def test_it_can_be_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    provider = CompilerProvider()
+    threading.Timer(1.0, provider.stop).start()
+    started = time.monotonic()
+    assert (
+        list(provider.candidates(problem_of("import time\ntime.sleep(600)\nModel = get_inputs = None"), seed=0)) == []
+    )
+    assert time.monotonic() - started < 60
+    assert set(provider.refused["level2/small"].values()) == {"it was not waited for"}
     assert list(tmp_path.iterdir()) == []
 
 

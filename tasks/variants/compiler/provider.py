@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from threading import Event
 
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -30,6 +31,11 @@ class CompilerProvider:
         self.timeout_s = timeout_s
         self.refused: dict[str, dict[str, str]] = {}
         """By problem and variation, why there is no candidate; equal texts are no reason."""
+        self._stopped = Event()
+
+    def stop(self) -> None:
+        """End what is being compiled; may be called from another thread."""
+        self._stopped.set()
 
     def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
         """A candidate for each variation that makes a text of its own; the seed changes nothing."""
@@ -40,7 +46,7 @@ class CompilerProvider:
             refused |= {variation.name: why for variation in variations}
             return
         seen: set[str] = set()
-        emissions = emit(problem.source, variations, timeout_s=self.timeout_s)
+        emissions = emit(problem.source, variations, timeout_s=self.timeout_s, is_stopped=self._stopped.is_set)
         for variation, emission in zip(variations, emissions, strict=True):
             try:
                 if isinstance(emission, Refused):
