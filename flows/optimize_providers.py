@@ -17,6 +17,7 @@ from tasks.search.compositions import Compositions, starting_programs
 from tasks.search.contrastive import Contrastive
 from tasks.search.folder_provider import FolderProvider
 from tasks.search.proposers import FromProvider, InBackground, Proposer
+from tasks.search.texts import with_prefix
 from tasks.search.writers import Asked, Writer
 from tasks.variants.candidate import Candidate
 from tasks.variants.compiler.provider import TIMEOUT_S, CompilerProvider
@@ -104,6 +105,7 @@ class Providers:
         device: that candidates are judged on.
         seconds: that the search may take.
         candidates: the most that are judged.
+        prefix: what goes before a text so that it finds the files that it needs.
     """
 
     def __init__(
@@ -117,8 +119,10 @@ class Providers:
         seed: int,
         seconds: float,
         candidates: int | None = None,
+        prefix: str = "",
     ) -> None:
         self._chosen = chosen
+        self._prefix = prefix
         self._problem = problem
         self._folder = folder
         self._answers = answers
@@ -159,7 +163,10 @@ class Providers:
             if self._device != "cpu":
                 raise ProblemError(f"--provider {COMPILER} writes C++ for the CPU: leave it out for {self._device}")
             # Half of the search at most: what comes later than that is not looked at well any more.
-            compiler = CompilerProvider(timeout_s=min(TIMEOUT_S, math.ceil(self._seconds / 2)))
+            compiler = CompilerProvider(
+                timeout_s=min(TIMEOUT_S, math.ceil(self._seconds / 2)),
+                standalone=partial(with_prefix, prefix=self._prefix),
+            )
             yield InBackground(COMPILER, partial(self._compiled, compiler), stop=compiler.stop)
         elif name in generators:
             from flows.optimize_writers import LanguageModel

@@ -1,7 +1,7 @@
 """The compiler provider: what torch.compile emits for a problem, in several variations, as candidates without it."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Event
 
 from tasks.problems.problem import Problem
@@ -22,13 +22,21 @@ class CompilerProvider:
 
     Args:
         emitter: writes the native part; there is one for the CPU.
+        standalone: makes of a problem's text one that runs in another folder, where it needs files beside it.
     """
 
     name = ORIGIN
 
-    def __init__(self, emitter: Emitter | None = None, *, timeout_s: int = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        emitter: Emitter | None = None,
+        *,
+        timeout_s: int = TIMEOUT_S,
+        standalone: Callable[[str], str] = lambda source: source,
+    ) -> None:
         self.emitter: Emitter = emitter or CppEmitter()
         self.timeout_s = timeout_s
+        self._standalone = standalone
         self.refused: dict[str, dict[str, str]] = {}
         """By problem and variation, why there is no candidate; equal texts are no reason."""
         self._stopped = Event()
@@ -46,7 +54,8 @@ class CompilerProvider:
             refused |= {variation.name: why for variation in variations}
             return
         seen: set[str] = set()
-        emissions = emit(problem.source, variations, timeout_s=self.timeout_s, is_stopped=self._stopped.is_set)
+        source = self._standalone(problem.source)
+        emissions = emit(source, variations, timeout_s=self.timeout_s, is_stopped=self._stopped.is_set)
         for variation, emission in zip(variations, emissions, strict=True):
             try:
                 if isinstance(emission, Refused):
