@@ -35,8 +35,8 @@ class Contrastive(Proposer):
         known: questions of a run that was killed. Those without an answer, and those that were refused, are asked
             again, word for word.
         note: keeps a question before it is asked, and again with its answer before that is used.
-        candidates: the most that the search judges; nothing is asked for beyond, as far as verdicts and the answers of this
-            writer tell.
+        candidates: the most that the search judges; nothing is asked for beyond, as far as the verdicts and this
+            writer's own answers tell.
     """
 
     def __init__(
