@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
+from tasks.errors import ParamsError
 from tasks.history.records import GENERATION
 from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
 from tasks.problems.catalogue import load_problems
@@ -29,6 +30,11 @@ def generate_variants(stage: Stage) -> None:
     Verdicts are those that decided how many answers were bought; other candidates have none yet.
     """
     params = stage.params.generate_variants
+    if COMPILER in params.providers and stage.params.judge.device != "cpu":
+        raise ParamsError(
+            f"generate_variants.providers names {COMPILER}, which writes C++ for the CPU: leave it out where "
+            f"judge.device is {stage.params.judge.device}"
+        )
     problems = load_problems(stage.params.problems)
     with accounted(stage, problems) as (tracker, expenses):
         trials: Sequence[Trial] = ()

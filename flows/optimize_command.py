@@ -115,6 +115,7 @@ def _optimized(
             seed=settings.seed,
             seconds=settings.seconds,
             candidates=settings.candidates,
+            prefix=texts.prefix,
         ) as proposing,
         Judges(settings.judge, window_s=settings.window_s) as judges,
         Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live,

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -16,9 +17,11 @@ from tasks.search.compositions import Compositions, starting_programs
 from tasks.search.contrastive import Contrastive
 from tasks.search.folder_provider import FolderProvider
 from tasks.search.proposers import FromProvider, InBackground, Proposer
+from tasks.search.texts import with_prefix
 from tasks.search.writers import Asked, Writer
 from tasks.variants.candidate import Candidate
 from tasks.variants.compiler.provider import TIMEOUT_S, CompilerProvider
+from tasks.variants.rewriting import ORIGIN as REWRITES
 
 if TYPE_CHECKING:
     from flows.optimize_answers import Answers
@@ -71,11 +74,26 @@ def chosen(names: Sequence[str], *, max_usd: float | None) -> Chosen:
                 f"--provider {name} is neither {' nor '.join(OFFLINE)} nor a folder of files that define ModelNew, nor "
                 f"{POLICY}PATH, nor a name under generate_variants.generators of {where}{there}"
             )
+    _require_distinct(distinct)
     found = Chosen(names=distinct, params=params, max_usd=max_usd)
     priced = [n for n, each in found.generators.items() if each.prompt_usd_per_million + each.answer_usd_per_million]
     if priced and max_usd is None:
         raise ParamsError(f"--provider {priced[0]} has a price: say with --max-usd what may be spent in all")
     return found
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    """Refuse names that would be one in the report and in what is remembered."""
+    by_origin: dict[str, str] = {}
+    for name in names:
+        is_folder = name not in OFFLINE and Path(name).is_dir()
+        origin = FolderProvider(Path(name)).name if is_folder else REWRITES if name == BUILTIN else name
+        if origin in by_origin:
+            raise ProblemError(
+                f"--provider {by_origin[origin]} and --provider {name} would both be called {origin} in the report; "
+                f"rename the folder of one of them"
+            )
+        by_origin[origin] = name
 
 
 class Providers:
@@ -87,6 +105,7 @@ class Providers:
         device: that candidates are judged on.
         seconds: that the search may take.
         candidates: the most that are judged.
+        prefix: what goes before a text so that it finds the files that it needs.
     """
 
     def __init__(
@@ -100,8 +119,10 @@ class Providers:
         seed: int,
         seconds: float,
         candidates: int | None = None,
+        prefix: str = "",
     ) -> None:
         self._chosen = chosen
+        self._prefix = prefix
         self._problem = problem
         self._folder = folder
         self._answers = answers
@@ -121,7 +142,9 @@ class Providers:
                 shop = Shop(self._folder / PURCHASES, self._chosen.generators, max_usd=self._chosen.max_usd)
                 self._shop = stack.enter_context(shop)
             for name in self._chosen.names:
-                self.proposers += self._of(name)
+                for proposer in self._of(name):
+                    stack.callback(proposer.close)  # where a search does not come to that
+                    self.proposers.append(proposer)
             self._stack = stack.pop_all()
         return self
 
@@ -139,7 +162,12 @@ class Providers:
         elif name == COMPILER:
             if self._device != "cpu":
                 raise ProblemError(f"--provider {COMPILER} writes C++ for the CPU: leave it out for {self._device}")
-            yield InBackground(COMPILER, self._compiled)
+            # Half of the search at most: what comes later than that is not looked at well any more.
+            compiler = CompilerProvider(
+                timeout_s=min(TIMEOUT_S, math.ceil(self._seconds / 2)),
+                standalone=partial(with_prefix, prefix=self._prefix),
+            )
+            yield InBackground(COMPILER, partial(self._compiled, compiler), stop=compiler.stop)
         elif name in generators:
             from flows.optimize_writers import LanguageModel
 
@@ -157,9 +185,7 @@ class Providers:
         else:
             yield FromProvider(FolderProvider(Path(name)), self._problem, seed=self._seed)
 
-    def _compiled(self) -> list[Candidate]:
-        # Half of the search at most: what comes later than that is not looked at well any more.
-        provider = CompilerProvider(timeout_s=min(TIMEOUT_S, math.ceil(self._seconds / 2)))
+    def _compiled(self, provider: CompilerProvider) -> list[Candidate]:
         found = list(provider.candidates(self._problem, seed=self._seed))
         if not found:
             raise ProviderError(next(iter(provider.refused[self._problem.problem_id].values())))

@@ -16,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from tasks.errors import PolicyError, ProviderError
 from tasks.params import GeneratorParams, Params
 from tasks.problems.problem import Problem
-from tasks.search.writers import Asked, Writer, Written
+from tasks.search.writers import REFUSED, Asked, Writer, Written
 from tasks.variants.llm.budget import Budget, Cost
 from tasks.variants.llm.buyer import Buyer
 from tasks.variants.llm.ledger import Ledger, Outcome
@@ -74,7 +74,7 @@ class Shop:
     def buy(self, question: Question) -> "Future[list[Written]]":
         """The answer to a question, from the ledger or bought, as soon as it is there.
 
-        The future raises ProviderError where there is none, but may be another time.
+        The future raises ProviderError where its endpoint was given up or no money is left.
         """
         future = self._portal.start_task_soon(self._bought, question)
         self._in_flight.add(future)
@@ -86,15 +86,18 @@ class Shop:
         return {name: self._portal.call(self._ledger.spent, name) for name in self._generators}
 
     async def _bought(self, question: Question) -> list[Written]:
-        purchase = await self._buyers[question.generator].buy(question)
+        buyer = self._buyers[question.generator]
+        purchase = await buyer.buy(question)
         answer = purchase.answer
         if answer is not None:
             reading = read_program(answer.content, prompt=question.prompt, finish_reason=answer.finish_reason)
             source = reading.source if reading.form is Form.PROGRAM else None
             return [Written(completion=answer.content, source=source, form=reading.form.value)]
-        if purchase.outcome is not Outcome.LOST:
-            raise ProviderError(purchase.detail)
-        return [Written(completion="", source=None, form=Outcome.LOST.value, detail=purchase.detail)]
+        is_lost = purchase.outcome is Outcome.LOST
+        if not is_lost and (buyer.gave_up or purchase.outcome is Outcome.UNASKED):
+            raise ProviderError(buyer.gave_up or purchase.detail)
+        form = Outcome.LOST.value if is_lost else REFUSED
+        return [Written(completion="", source=None, form=form, detail=purchase.detail)]
 
     def _leave(self) -> None:
         """Wait for no answer any more: one may take many minutes."""
@@ -106,7 +109,6 @@ class LanguageModel(Writer):
     """One generator of params.yaml, asked about one problem."""
 
     batch = 1
-    disturbs = False
 
     def __init__(self, name: str, params: GeneratorParams, problem: Problem, *, shop: Shop, device: str) -> None:
         self.name = name
@@ -126,6 +128,9 @@ class LanguageModel(Writer):
         (asked,) = batch
         return self._shop.buy(replace(self._question(asked.number), prompt=asked.prompt))
 
+    def close(self) -> None:
+        return  # answers take nothing of this machine, and the shop ends those that are on their way
+
     def _question(self, trial: int, exemplars: Sequence[Exemplar] = ()) -> Question:
         return Question.about(
             self._problem,
@@ -142,7 +147,6 @@ class LocalPolicy(Writer):
 
     at_once = 1
     batch = POLICY_BATCH
-    disturbs = True
 
     def __init__(self, name: str, policy: "Policy", problem: Problem, *, temperature: float, seed: int) -> None:
         self.name = name
@@ -167,6 +171,9 @@ class LocalPolicy(Writer):
 
     def begin(self, batch: Sequence[Asked]) -> Future[list[Written]]:
         return self._thread.submit(self._written, batch)
+
+    def close(self) -> None:
+        self._thread.shutdown()
 
     def _written(self, batch: Sequence[Asked]) -> list[Written]:
         from tasks.training.sampling import sample

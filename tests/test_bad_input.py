@@ -48,6 +48,14 @@ def test_all_mistakes_in_params_are_told_at_once_with_dotted_paths(tmp_path: Pat
     assert "must be less than the 768 context_tokens (got 768)" in result.stderr
 
 
+def test_the_compiler_is_refused_where_nothing_runs_on_the_cpu(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    edit_params(root, {"judge": {"device": "cuda:0"}, "generate_variants": {"providers": ["builtin", "compiler"]}})
+    said_no(
+        run(root, "flows.generate_variants"), "generate_variants.providers names compiler", "judge.device is cuda:0"
+    )
+
+
 def test_all_problem_files_that_cannot_be_used_are_told_at_once(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     bad = {

@@ -10,9 +10,10 @@ import pytest
 
 from flows.cli import main
 from flows.optimize_answers import ANSWERS
+from flows.optimize_providers import chosen
 from flows.optimize_writers import PURCHASES
 from flows.soak_provider import hostile_server
-from tasks.errors import MachineError, ProblemError
+from tasks.errors import MachineError, ProblemError, ProviderError
 from tasks.search.contributions import proposed_as
 from tasks.search.search import SCREEN
 from tasks.variants.candidate import Candidate
@@ -65,6 +66,26 @@ def test_the_compiler_is_refused_where_it_has_nothing_to_write(project: Path) ->
         pass
 
 
+def test_a_search_that_does_not_begin_leaves_nothing_running(project: Path) -> None:
+    write_params(project, {})
+    with proposing(project, "compiler") as (providers, _):
+        assert providers.proposers[0].propose([]) is None
+        (compiling,) = providers.proposers[0].pending
+    assert compiling.done()
+    with pytest.raises(ProviderError, match="was not waited for"):
+        compiling.result()
+
+
+@pytest.mark.parametrize(
+    "names", [("a/found", "b/found"), ("compiler", "./compiler"), ("builtin", "./rewrites")], ids=lambda names: names[1]
+)
+def test_providers_of_one_name_are_refused(project: Path, names: tuple[str, str]) -> None:
+    for folder in ("a/found", "b/found", "compiler", "rewrites"):
+        (project / folder).mkdir(parents=True)
+    with pytest.raises(ProblemError, match=f"--provider {names[0]} and --provider {names[1]} would both be called"):
+        chosen(names, max_usd=None)
+
+
 def test_an_answer_to_a_prompt_with_exemplars_wins_and_the_report_says_how(project: Path, url: str, log: Path) -> None:
     write_params(project, {"mine": model(url, "climbing", **PRICED)})
     outcome = searched(project, "mine", max_usd=1.0)
@@ -109,12 +130,23 @@ def test_an_endpoint_that_dies_ends_its_proposer_and_the_others_go_on(
                 mortal.wait()
         return 1.0
 
-    outcome = searched(project, "builtin", "mine", speeds=speeds, candidates=12, in_turn=True)
-    assert "is http://127.0.0.1" in outcome.progress.failed["mine"]
+    outcome = searched(project, "builtin", "mine", speeds=speeds, candidates=20, in_turn=True)
+    assert "questions in a row without an answer: ConnectError" in outcome.progress.failed["mine"]
     by = [each.candidate.origin for each in outcome.progress.at(SCREEN)]
     assert by.count("mine") == 2
-    assert by.count("rewrites") == 10
-    assert "- mine: ConnectError" in reported(project, outcome)
+    assert by.count("rewrites") == 18
+    assert "in a row without an answer: ConnectError" in reported(project, outcome)
+
+
+def test_refused_prompts_are_counted_and_asked_again_by_another_run(project: Path, url: str, log: Path) -> None:
+    write_params(project, {"mine": model(url, "status-400")})
+    for num_runs in (1, 2):
+        outcome = searched(project, "mine")
+        assert [row["form"] for row in answers_in(project)] == ["refused"] * 9 + [None]  # which ended it
+        assert "status 400" in answers_in(project)[0]["detail"]
+        assert "in a row without an answer: status 400" in outcome.progress.failed["mine"]
+        assert len(requests_of(log, "status-400")) == 10 * num_runs
+        assert outcome.contributions[0].num_unanswered == outcome.contributions[0].num_asked
 
 
 def test_what_is_bought_costs_no_more_than_allowed(project: Path, url: str, log: Path) -> None:

@@ -13,7 +13,7 @@ from tasks.judge.verdict import Status, Timing, Verdict
 from tasks.params import ExemplarsParams
 from tasks.search.contrastive import MOST_FUTILE, Contrastive
 from tasks.search.search import SCREEN, Budget, Progress, Search
-from tasks.search.writers import Asked, Written
+from tasks.search.writers import REFUSED, Asked, Written
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar
 from tests.training_builders import problem
@@ -27,12 +27,12 @@ class GivenWriter:
     """Answers at once, as the test says."""
 
     name = "given"
-    disturbs = False
 
     def __init__(self, answer: Callable[[Asked], Answer], *, at_once: int = 1, batch: int = 1) -> None:
         self.answer = answer
         self.at_once, self.batch = at_once, batch
         self.asked: list[Asked] = []
+        self.is_closed = False
 
     def can_show(self, exemplar: Exemplar) -> bool:
         return "unshowable" not in exemplar.source
@@ -51,6 +51,9 @@ class GivenWriter:
         if None not in answers:
             future.set_result([written(str(answer)) for answer in answers])
         return future
+
+    def close(self) -> None:
+        self.is_closed = True
 
 
 def written(source: str) -> Written:
@@ -141,6 +144,18 @@ def test_answers_of_the_same_moment_are_used_though_one_failed() -> None:
     progress = searched(writer)
     assert len(progress.at(SCREEN)) == 2
     assert progress.failed == {"given": "gone"}
+
+
+def test_refused_questions_are_asked_again_by_another_run_and_do_not_end_a_writer() -> None:
+    refused = Written(completion="", source=None, form=REFUSED, detail="status 400: too long")
+    question = Asked(writer="given", number=0, problem_id="level1/scaled", prompt="p", exemplar_ids=(), written=refused)
+    known = [replace(question, number=number) for number in range(2 * MOST_FUTILE)]
+    writer = GivenWriter(lambda asked: f"{asked.number} 1")
+    progress = searched(writer, candidates=3, known=known)
+    assert writer.asked == [replace(each, written=None) for each in known[:3]]
+    assert len(progress.at(SCREEN)) == 3
+    assert progress.failed == {}
+    assert writer.is_closed
 
 
 def test_an_error_of_ours_ends_the_search() -> None:

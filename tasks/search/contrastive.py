@@ -16,7 +16,7 @@ from tasks.params import ExemplarsParams
 from tasks.problems.problem import Problem
 from tasks.search.found import Scored, ranked
 from tasks.search.proposers import Proposer
-from tasks.search.writers import Asked, Writer, Written
+from tasks.search.writers import REFUSED, Asked, Writer, Written
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar
 
@@ -32,9 +32,11 @@ class Contrastive(Proposer):
 
     Args:
         choice: how exemplars are drawn.
-        known: questions of a run that was killed. Those without an answer are asked again, word for word.
+        known: questions of a run that was killed. Those without an answer, and those that were refused, are asked
+            again, word for word.
         note: keeps a question before it is asked, and again with its answer before that is used.
-        candidates: the most that the search judges; nothing is asked for beyond.
+        candidates: the most that the search judges; nothing is asked for beyond, as far as the verdicts and this
+            writer's own answers tell.
     """
 
     def __init__(
@@ -64,8 +66,8 @@ class Contrastive(Proposer):
         self._ended = ""
         for asked in sorted(known, key=lambda asked: asked.number):
             self._num_asked = asked.number + 1
-            if asked.written is None:
-                self._unanswered.append(asked)
+            if asked.written is None or asked.written.form == REFUSED:
+                self._unanswered.append(replace(asked, written=None))
             else:
                 self._take(asked)
 
@@ -90,8 +92,7 @@ class Contrastive(Proposer):
 
     def close(self) -> None:
         self._ended = self._ended or "the search is over"
-        if self._writer.disturbs:
-            wait(self._pending)
+        self._writer.close()
         self._collect()
 
     def _collect(self) -> None:

@@ -53,26 +53,36 @@ class FromProvider(Proposer):
 class InBackground(Proposer):
     """Proposes what is written all at once in a thread of its own, for what takes long before the first is there.
 
+    It begins with the first question for a candidate, so that no baseline is timed beside it. Screens do run beside it;
+    it has ended before anything is looked at again.
+
     Args:
-        write: raises ProviderError where there is nothing. It takes the processor, so timings wait for its end.
+        write: raises ProviderError where there is nothing.
+        stop: makes `write` return soon; called from another thread.
     """
 
-    def __init__(self, name: str, write: Callable[[], Sequence[Candidate]]) -> None:
+    def __init__(self, name: str, write: Callable[[], Sequence[Candidate]], *, stop: Callable[[], None]) -> None:
         self.name = name
+        self._write = write
+        self._stop = stop
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._written = self._thread.submit(write)
-        self._candidates: Iterator[Candidate] | None = None
+        self._written: Future[Sequence[Candidate]] | None = None
+        self._is_taken = False
+        self._candidates: Iterator[Candidate] = iter(())
 
     def propose(self, found: Sequence[Scored]) -> Candidate | None:
-        if not self._written.done():
-            return None
-        if self._candidates is None:
+        if self._written is None:
+            self._written = self._thread.submit(self._write)
+        if not self._is_taken and self._written.done():
+            self._is_taken = True
             self._candidates = iter(self._written.result())
         return next(self._candidates, None)
 
     @property
     def pending(self) -> Sequence[Future[Any]]:
-        return () if self._written.done() else (self._written,)
+        # Not gone when it is done: that may be after propose has looked.
+        return () if self._written is None or self._is_taken else (self._written,)
 
     def close(self) -> None:
+        self._stop()
         self._thread.shutdown()

@@ -9,6 +9,8 @@ from tasks.errors import RecordError
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar
 
+REFUSED = "refused"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
@@ -19,7 +21,10 @@ class Written:
     source: str | None
     """The program read from it, or None where there is none to judge."""
     form: str
-    """What it is: "program", "truncated", "empty", "no_program", or "lost" where it may have been paid for in vain."""
+    """What it is: "program", "truncated", "empty" or "no_program".
+
+    Where nothing came: "lost" if it may have been paid for in vain, and "refused" if another time may bring more.
+    """
     detail: str = ""
 
 
@@ -91,8 +96,6 @@ class Writer(Protocol):
     """Batches that it works on side by side."""
     batch: int
     """Questions that it answers best together."""
-    disturbs: bool
-    """Whether its work takes what timings are taken with, the processor of this machine."""
 
     def can_show(self, exemplar: Exemplar) -> bool:
         """Whether the exemplar may stand in a prompt of this writer."""
@@ -111,4 +114,8 @@ class Writer(Protocol):
 
         The future raises ProviderError where no more can be had from this writer.
         """
+        ...
+
+    def close(self) -> None:
+        """Begin no more; what takes the processor of this machine, as timings do, is over when this returns."""
         ...

@@ -45,7 +45,7 @@ class EmittedError(Exception):
 def main() -> None:
     request = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the reference prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the reference prints is no answer
     signal.alarm(request["timeout_s"])  # should nobody be left who would end this process
     torch.set_num_threads(1)
     refusal = None
@@ -82,12 +82,15 @@ def emission(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
         with torch._inductor.config.patch({**ALWAYS, **options}):
             wrapper, places = _emitted(model, inputs)
             isa = pick_vec_isa()
+    given = {id(tensor) for _, tensor in places}
+    others = [pair for pair in inputs.items() if isinstance(pair[1], torch.Tensor) and id(pair[1]) not in given]
     flags = {part.training for part in model.modules()}
     if len(flags) > 1:
         raise RefusedError("some of its modules are in training mode and some are not")
     return {
         "wrapper": wrapper,
         "tensors": [_form(place, tensor) for place, tensor in places],
+        "looked_at": [_form(name, tensor) for name, tensor in others],
         "constants": _texts({name: value for name, value in inputs.items() if not isinstance(value, torch.Tensor)}),
         "constructor": _texts(constructor),
         "returned": "tensor" if isinstance(returned, torch.Tensor) else type(returned).__name__,
@@ -121,6 +124,8 @@ def _bound(function: Any, positional: Sequence[Any], named: Mapping[str, Any]) -
 def _looked_at(model: Any, inputs: Mapping[str, Any]) -> Any:
     """What a call returns, once it is seen to do nothing else than to return new tensors and to update buffers."""
     tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+    if len({_memory(value) or id(value) for value in tensors.values()}) < len(tensors):
+        raise RefusedError("its inputs share memory, and Dynamo takes equal ones for one")
     versions = {name: value._version for name, value in tensors.items()}
     attributes = _attributes(model)
     returned = model(**inputs)
@@ -131,11 +136,16 @@ def _looked_at(model: Any, inputs: Mapping[str, Any]) -> Any:
     outputs = [returned] if isinstance(returned, torch.Tensor) else returned
     if type(outputs) not in (list, tuple) or not all(type(each) is torch.Tensor for each in outputs):
         raise RefusedError("it returns something else than tensors")
-    memory = [each.untyped_storage().data_ptr() for each in outputs]
+    memory = [_memory(each) for each in outputs]
     known = [*tensors.values(), *model.parameters(), *model.buffers()]
-    if len(set(memory)) < len(memory) or set(memory) & {each.untyped_storage().data_ptr() for each in known}:
+    if len(set(memory)) < len(memory) or set(memory) & {_memory(each) for each in known}:
         raise RefusedError("what it returns shares memory")
     return returned
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """Where its storage begins; 0 where it has none."""
+    return tensor.untyped_storage().data_ptr()
 
 
 def _attributes(model: Any) -> list[tuple[str, str, Any]]:

@@ -61,6 +61,7 @@ T div_floor_integer(T a, T b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)
 #define TORCH_CHECK(condition, ...) if (!(condition)) throw 1
 """,
 }
+_TORCH_TYPE = re.compile(r"\bat::|\bc10::complex\b")
 _CALLED = re.compile(r"(?<![\w.:>])[A-Za-z_][\w:]*(?=\s*[(<])")
 _PLAIN_NAME = re.compile(
     r"std::\w+(::\w+)*|(tmp|x|buf_|in_|out_)\w*|for|if|try|catch|static_cast|decltype|\w+_t|int|long|float|double|bool"
@@ -75,11 +76,12 @@ import torch
 
 
 def build(source):
-    path = tempfile.mkdtemp() + "/kernels.so"
     flags = "{flags}"
-    command = ["g++", *flags.split(), "-shared", "-fPIC", "-x", "c++", "-", "-o", path{torch}]
-    subprocess.run(command, input=source, text=True, check=True)
-    return ctypes.CDLL(path)
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/kernels.so"
+        command = ["g++", *flags.split(), "-shared", "-fPIC", "-x", "c++", "-", "-o", path{torch}]
+        subprocess.run(command, input=source, text=True, check=True)
+        return ctypes.CDLL(path)
 
 
 def run(kernel, *tensors):
@@ -149,6 +151,6 @@ def _function(kernel: Kernel) -> str:
 def _helpers(text: str, kernels: Collection[str]) -> str | None:
     """What plain loops need besides the standard library, or None where something needs torch's headers."""
     called = {name for name in _CALLED.findall(text) if not _PLAIN_NAME.fullmatch(name)}.difference(kernels)
-    if not called <= set(_HELPERS):
+    if not called <= set(_HELPERS) or _TORCH_TYPE.search(text):
         return None
     return "".join(helper for name, helper in _HELPERS.items() if name in called)

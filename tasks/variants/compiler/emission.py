@@ -42,6 +42,8 @@ class Emission:
     """Python text that defines the kernels and calls them; it needs torch._inductor to run."""
     tensors: tuple[TensorForm, ...]
     """In the order of the wrapper's arguments."""
+    looked_at: tuple[TensorForm, ...]
+    """Inputs that the wrapper is not given, though the forward may have asked for their sizes or types."""
     constants: Mapping[str, str]
     """Parameters of forward that are no tensors, with the text of the value they had."""
     constructor: Mapping[str, str]
@@ -56,8 +58,11 @@ class Emission:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
         """The emission that the child process wrote."""
-        tensors = tuple(
-            TensorForm(**{**form, "size": tuple(form["size"]), "stride": tuple(form["stride"])})
-            for form in row["tensors"]
-        )
-        return cls(**{**row, "tensors": tensors})
+        forms = {
+            name: tuple(
+                TensorForm(**{**form, "size": tuple(form["size"]), "stride": tuple(form["stride"])})
+                for form in row[name]
+            )
+            for name in ("tensors", "looked_at")
+        }
+        return cls(**{**row, **forms})

@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.variants.compiler.emission import Emission, Variation
 
 _CHILD = Path(__file__).with_name("child.py")
+LOOK_S = 0.2
+"""Whether to stop is asked this often."""
+MESSAGE_CHARS = 200
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 
 
@@ -24,35 +28,61 @@ class Refused:
     why: str
 
 
-def emit(source: str, variations: Sequence[Variation], *, timeout_s: int) -> list[Emission | Refused]:
+def emit(
+    source: str, variations: Sequence[Variation], *, timeout_s: int, is_stopped: Callable[[], bool] = lambda: False
+) -> list[Emission | Refused]:
     """Compile a problem in every variation, with an answer for each.
 
     Args:
         timeout_s: for all of them together; those that were ready in time are kept.
+        is_stopped: ends the child where it is true; what was ready is kept.
     """
     request = {"source": source, "timeout_s": timeout_s, "variations": [dict(each.options) for each in variations]}
-    with tempfile.TemporaryDirectory(prefix="compiler-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="compiler-") as scratch, open(f"{scratch}/messages", "w+b") as messages:
         # -P: the folder of the child's file is no place to import from.
         process = subprocess.Popen(
             [sys.executable, "-P", str(_CHILD)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=messages,
             cwd=scratch,
             env=_environment(scratch),
             start_new_session=True,
             text=True,
         )
-        missing = Refused(why=f"compiling took longer than {timeout_s} s")
         try:
-            output, _ = process.communicate(json.dumps(request) + "\n", timeout=timeout_s)
-            missing = Refused(why="the process that ran and compiled it ended")
-        except subprocess.TimeoutExpired as error:
-            output = (error.stdout or b"").decode(errors="replace")
+            output, missing = _communicated(process, json.dumps(request) + "\n", timeout_s, is_stopped)
         finally:
             _end(process)
+        if missing is None:
+            messages.seek(0)
+            missing = Refused(why=_how_it_ended(process.returncode, messages.read().decode(errors="replace")))
     answers = [_answer(line) for line in output.splitlines(keepends=True) if line.endswith("\n")]
     return [*answers, *[missing] * (len(variations) - len(answers))]
+
+
+def _communicated(
+    process: subprocess.Popen[str], request: str, timeout_s: int, is_stopped: Callable[[], bool]
+) -> tuple[str, Refused | None]:
+    """What the child wrote, and why there is no more of it; None where it has ended by itself."""
+    deadline = time.monotonic() + timeout_s
+    sent: str | None = request
+    while True:
+        try:
+            return process.communicate(sent, timeout=LOOK_S)[0], None
+        except subprocess.TimeoutExpired as error:
+            output = (error.stdout or b"").decode(errors="replace")
+        sent = None  # it goes on with what is left of it
+        if is_stopped():
+            return output, Refused(why="it was not waited for")
+        if time.monotonic() > deadline:
+            return output, Refused(why=f"compiling took longer than {timeout_s} s")
+
+
+def _how_it_ended(status: int, messages: str) -> str:
+    last = messages.strip().split("\n")[-1][:MESSAGE_CHARS]
+    how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+    return f"the process that ran and compiled it ended {how}{': ' if last else ''}{last}"
 
 
 def _answer(line: str) -> Emission | Refused:

@@ -29,7 +29,9 @@ def strided(tensor, size, stride):
 }
 _FITS = """
 def fits(model, tensors):
-    if {guard}torch.is_autocast_enabled("{device}"):
+    if {guard}torch.is_autocast_enabled("{device}") or torch.jit.is_tracing():
+        return False
+    if torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0:
         return False
     if any({other_mode} for part in model.modules()):
         return False
@@ -107,7 +109,7 @@ def _emitted(emission: Emission, emitter: Emitter) -> str:
     if wrapper.kernels:
         native = emitter.native(wrapper.kernels, vector_isa=emission.vector_isa)
         guard = f"not {LIBRARY} or "
-    forms = "".join(f"    {form},\n" for form in emission.tensors)
+    forms = "".join(f"    {form},\n" for form in (*emission.tensors, *emission.looked_at))
     return "\n".join(
         [
             native or "import torch\n",
@@ -153,7 +155,8 @@ def _model(source: str, emission: Emission) -> str:
     if {"tensors", "compiled", "fits"} & set(re.findall(r"\w+", parameters)):
         raise NotSelfContainedError("a parameter of forward has a name that is needed")
     places = "".join(f"{form.place}, " for form in emission.tensors)
-    condition = " and ".join([*conditions, "fits(self, tensors)"])
+    others = "".join(f", {form.place}" for form in emission.looked_at)
+    condition = " and ".join([*conditions, f"fits(self, (*tensors{others}))" if others else "fits(self, tensors)"])
     return _MODEL.format(constructor=constructor, parameters=parameters, call=call, places=places, condition=condition)
 
 

@@ -1,7 +1,8 @@
 """The compiler provider: what torch.compile emits for a problem, in several variations, as candidates without it."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from threading import Event
 
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -21,15 +22,28 @@ class CompilerProvider:
 
     Args:
         emitter: writes the native part; there is one for the CPU.
+        standalone: makes of a problem's text one that runs in another folder, where it needs files beside it.
     """
 
     name = ORIGIN
 
-    def __init__(self, emitter: Emitter | None = None, *, timeout_s: int = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        emitter: Emitter | None = None,
+        *,
+        timeout_s: int = TIMEOUT_S,
+        standalone: Callable[[str], str] = lambda source: source,
+    ) -> None:
         self.emitter: Emitter = emitter or CppEmitter()
         self.timeout_s = timeout_s
+        self._standalone = standalone
         self.refused: dict[str, dict[str, str]] = {}
         """By problem and variation, why there is no candidate; equal texts are no reason."""
+        self._stopped = Event()
+
+    def stop(self) -> None:
+        """End what is being compiled; may be called from another thread."""
+        self._stopped.set()
 
     def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
         """A candidate for each variation that makes a text of its own; the seed changes nothing."""
@@ -40,7 +54,8 @@ class CompilerProvider:
             refused |= {variation.name: why for variation in variations}
             return
         seen: set[str] = set()
-        emissions = emit(problem.source, variations, timeout_s=self.timeout_s)
+        source = self._standalone(problem.source)
+        emissions = emit(source, variations, timeout_s=self.timeout_s, is_stopped=self._stopped.is_set)
         for variation, emission in zip(variations, emissions, strict=True):
             try:
                 if isinstance(emission, Refused):

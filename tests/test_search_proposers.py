@@ -1,0 +1,81 @@
+"""What is written in the background: when it begins, that nothing of it is lost, and that it ends when it must."""
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from tasks.errors import ProviderError
+from tasks.search.proposers import InBackground
+from tasks.search.search import SCREEN, Budget, Search
+from tasks.variants.candidate import Candidate
+from tests.test_search_contrastive import speedup_in_text
+
+CANDIDATES = [Candidate(problem_id="level1/scaled", source=f"{number} 1", origin="given") for number in range(3)]
+
+
+class Written:
+    """Candidates that are there once the test says so, or once nobody waits for them any more."""
+
+    def __init__(self, error: ProviderError | None = None) -> None:
+        self.error = error
+        self.is_begun, self.may_end = threading.Event(), threading.Event()
+
+    def write(self) -> Sequence[Candidate]:
+        self.is_begun.set()
+        assert self.may_end.wait(60)
+        if self.error:
+            raise self.error
+        return CANDIDATES
+
+    def proposer(self) -> InBackground:
+        return InBackground("given", self.write, stop=self.may_end.set)
+
+
+def test_it_begins_with_the_first_question_and_ends_when_it_is_closed() -> None:
+    written = Written()
+    proposer = written.proposer()
+    assert proposer.pending == ()
+    assert not written.is_begun.wait(0.05)
+    assert proposer.propose([]) is None
+    assert written.is_begun.wait(60)
+    (future,) = proposer.pending
+    proposer.close()
+    assert future.done()
+
+
+@pytest.mark.parametrize("error", [None, ProviderError("nothing")], ids=["candidates", "a refusal"])
+def test_it_is_pending_until_propose_has_what_came_of_it(error: ProviderError | None) -> None:
+    written = Written(error)
+    proposer = written.proposer()
+    assert proposer.propose([]) is None
+    written.may_end.set()
+    (future,) = proposer.pending
+    future.exception(timeout=60)
+    assert proposer.pending == (future,)
+    if error:
+        with pytest.raises(ProviderError, match="nothing"):
+            proposer.propose([])
+    else:
+        assert proposer.propose([]) == CANDIDATES[0]
+    assert proposer.pending == ()
+    proposer.close()
+
+
+def test_a_search_misses_nothing_that_is_ready_while_it_looks() -> None:
+    class ReadyInBetween(InBackground):
+        """Is done just after propose has looked."""
+
+        def propose(self, found: Sequence) -> Candidate | None:
+            candidate = super().propose(found)
+            if candidate is None:
+                written.may_end.set()
+                for future in self.pending:
+                    future.exception(timeout=60)
+            return candidate
+
+    written = Written()
+    proposer = ReadyInBetween("given", written.write, stop=written.may_end.set)
+    search = Search(speedup_in_text, [proposer], budget=Budget(seconds=60.0), workers=1)
+    search.screen()
+    assert [each.candidate for each in search.progress.at(SCREEN)] == CANDIDATES
