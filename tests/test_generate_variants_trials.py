@@ -1,6 +1,7 @@
 """How many answers are bought of one generator for one problem, and when they are judged."""
 
 import asyncio
+import itertools
 import subprocess
 import sys
 import time
@@ -65,7 +66,14 @@ def run(court: QuickCourt, folder: Path, url: str, *models: str, problems: int =
     params = GenerateVariantsParams(providers=tuple(names), generators=generators, **values | changes)
     asked = [problem(f"scaled{number}") for number in range(problems)]
     with closing(Ledger(folder / "purchases.sqlite")) as ledger:
-        return asyncio.run(Market(params, court, ledger, device="cpu", workers=2).buy_all(asked))
+        told: list[Trial] = []
+        market = Market(params, court, ledger, device="cpu", workers=2, on_trial=told.append)
+        by_pair = asyncio.run(market.buy_all(asked))
+    by_request = [
+        {trial.purchase.request_id: trial for trial in trials} for trials in (told, itertools.chain(*by_pair))
+    ]
+    assert by_request[0] == by_request[1]
+    return by_pair
 
 
 @pytest.mark.parametrize(
