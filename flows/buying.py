@@ -13,7 +13,7 @@ from tqdm import tqdm
 from flows.accounting import Expenses
 from flows.engine import DATA, Stage, progress, say
 from flows.judging import Court, court
-from flows.trials import Bought, Trial, as_costs, as_samples
+from flows.trials import Bought, Trial, as_samples, cost_of
 from tasks.errors import ProviderError
 from tasks.judge.verdict import Verdict
 from tasks.params import GenerateVariantsParams
@@ -44,7 +44,8 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem], expenses: Expens
     with closing(Ledger(PURCHASES)) as ledger, court(stage, problems) as judges:
 
         def on_trial(trial: Trial) -> None:
-            expenses.note(*as_costs([trial], ledger.ended_since(stage.started_at)))
+            if cost := cost_of(trial, ledger, since=stage.started_at):
+                expenses.note(cost)
 
         market = Market(
             params,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
+from flows.journal import Journal
 from tasks.errors import ParamsError
 from tasks.history.records import GENERATION
 from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
@@ -18,7 +19,6 @@ from tasks.problems.problem import Problem
 from tasks.variants.builtin import BuiltinProvider
 from tasks.variants.candidate import Candidate
 from tasks.variants.compiler.provider import CompilerProvider
-from tasks.variants.provider import Provider
 
 if TYPE_CHECKING:
     from flows.trials import Trial
@@ -47,7 +47,7 @@ def generate_variants(stage: Stage) -> None:
         written: list[Candidate] = []
         if not set(params.providers).isdisjoint(OFFLINE):
             with expenses.metered(GENERATION):
-                written += _written(BuiltinProvider(params), stage, problems) if BUILTIN in params.providers else []
+                written += _rewritten(stage, problems) if BUILTIN in params.providers else []
                 written += _compiled(stage, problems) if COMPILER in params.providers else []
         candidates = _distinct([*written, *(trial.candidate for trial in trials if trial.candidate is not None)])
         metrics |= _counts(candidates, problems)
@@ -59,27 +59,43 @@ def generate_variants(stage: Stage) -> None:
         stage.write_json("metrics.json", metrics)
 
 
-def _written(provider: Provider, stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
-    """At most max_per_problem distinct candidates a problem of a provider's, none of them run yet."""
-    limit = stage.params.generate_variants.max_per_problem
+def _rewritten(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
+    """At most max_per_problem distinct candidates a problem of the built-in provider, none of them run yet."""
+    params = stage.params.generate_variants
+    provider = BuiltinProvider(params)
     candidates: list[Candidate] = []
-    with progress(f"generating: {provider.name}", total=len(problems), unit="problem") as bar:
+    with progress("generating", total=len(problems), unit="problem") as bar:
         for problem in problems.values():
-            candidates += islice(provider.candidates(problem, seed=stage.params.seed), limit)
+            candidates += islice(provider.candidates(problem, seed=stage.params.seed), params.max_per_problem)
             bar.update()
     return candidates
 
 
 def _compiled(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
-    """The compiler provider's, with a word on the problems that it has nothing for."""
+    """At most as many of the compiler's, with a word on the problems that it has nothing for.
+
+    A problem takes ten seconds, so each is journalled: a kill costs one.
+    """
     provider = CompilerProvider()
-    candidates = _written(provider, stage, problems)
-    without = problems.keys() - {candidate.problem_id for candidate in candidates}
-    reasons = {problem_id: next(iter(provider.refused[problem_id].values())) for problem_id in sorted(without)}
-    for reason, count in Counter(reasons.values()).items():
-        example = next(problem_id for problem_id, why in reasons.items() if why == reason)
+    journal = Journal(stage.folder / "compiled.jsonl")
+    rows = {row["problem_id"]: row for row in journal.rows}
+    with progress("compiling", total=len(problems), unit="problem") as bar:
+        for problem_id, problem in problems.items():
+            if problem_id not in rows:
+                found = provider.candidates(problem, seed=stage.params.seed)
+                kept = [
+                    candidate.to_json() for candidate in islice(found, stage.params.generate_variants.max_per_problem)
+                ]
+                why = next(iter(provider.refused[problem_id].values()), "")
+                rows[problem_id] = {"problem_id": problem_id, "candidates": kept, "why_not": "" if kept else why}
+                journal.append([rows[problem_id]])
+            bar.update()
+    journal.close()
+    reasons = Counter(row["why_not"] for row in rows.values() if not row["candidates"])
+    for reason, count in reasons.items():
+        example = next(problem_id for problem_id, row in rows.items() if row["why_not"] == reason)
         say(f"warning: nothing compiled for {count} problem(s), such as {example}: {reason}")
-    return candidates
+    return [Candidate.from_json(each) for problem_id in problems for each in rows[problem_id]["candidates"]]
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from tasks.history.records import GENERATION, Cost, Sample
 from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate
 from tasks.variants.llm import budget
-from tasks.variants.llm.ledger import Purchase
+from tasks.variants.llm.ledger import Ledger, Purchase
 from tasks.variants.llm.programs import Form
 from tasks.variants.llm.question import Question
 
@@ -110,21 +110,17 @@ def as_samples(by_pair: Sequence[Sequence[Trial]]) -> list[Sample]:
     ]
 
 
-def as_costs(trials: Sequence[Trial], ended_at: Mapping[str, float]) -> list[Cost]:
-    """The history's rows of what answers cost, those included that never came but may have been charged.
+def cost_of(trial: Trial, ledger: Ledger, *, since: float) -> Cost | None:
+    """The history's row of what an answer cost, also of one that never came but may have been charged.
+
+    It is what the endpoint reported, or where it did not the most that it can have been, which is what the caps count.
 
     Args:
-        ended_at: request id -> Unix time, of the questions that are to be paid for.
+        since: Unix time. What came to its end before was paid for by an earlier run, and there is no row for it.
     """
-    return [_cost(trial, ended_at[trial.purchase.request_id]) for trial in trials if _is_due(trial, ended_at)]
-
-
-def _is_due(trial: Trial, ended_at: Mapping[str, float]) -> bool:
-    return trial.purchase.is_settled and trial.purchase.request_id in ended_at
-
-
-def _cost(trial: Trial, spent_at: float) -> Cost:
-    """What the endpoint reported, or where it did not the most that it can have been, which is what the caps count."""
+    spent_at = ledger.ended_at(trial.purchase.request_id)
+    if not trial.purchase.is_settled or spent_at is None or spent_at < since:
+        return None
     question, answer = trial.question, trial.purchase.answer
     prompt_tokens, answer_tokens = question.most_prompt_tokens, question.answer_tokens
     if answer and answer.prompt_tokens is not None and answer.answer_tokens is not None:

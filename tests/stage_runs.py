@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from flows.workspace import make_workspace
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE
@@ -33,6 +34,14 @@ def workspace(folder: Path, **changes: Any) -> Path:
     write_problem(root, PROBLEM_ID, SCALED)
     shutil.copytree(root / "problems", root / "data" / "problems", dirs_exist_ok=True)
     return root
+
+
+def one_stage(folder: Path) -> None:
+    """A project whose only stage, "sft", depends on one file and one section."""
+    shutil.copy(Path(__file__).parents[1] / "params.yaml", folder)
+    (folder / "input.txt").write_text("one")
+    stage = {"cmd": "true", "deps": ["input.txt"], "params": ["seed", "sft"]}
+    (folder / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"sft": stage}}))
 
 
 def write_problem(root: Path, problem_id: str, source: str | bytes) -> None:

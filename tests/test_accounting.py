@@ -1,7 +1,6 @@
 """What a run of a stage spent and what others call it: once in the history, however often it was killed and resumed."""
 
 import json
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stage_runs import CLOSED, PROBLEM_ID, run, workspace, write_generated, write_taught
+from stage_runs import CLOSED, PROBLEM_ID, one_stage, run, workspace, write_generated, write_taught
 
 from flows.accounting import Expenses, accounted, read_account
 from flows.engine import Stage, run_stage
@@ -21,18 +20,13 @@ from tasks.history.store import History
 from tasks.params import load_params
 from tests.training_builders import policy, problem
 
-ROOT = Path.cwd()
 PROBLEMS = {each.problem_id: each for each in [problem()]}
 COSTS = "SELECT purpose, count(*), sum(seconds), sum(answer_tokens)::BIGINT FROM costs GROUP BY ALL ORDER BY ALL"
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project folder whose only stage depends on one file."""
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    (tmp_path / "input.txt").write_text("one")
-    stage = {"cmd": "true", "deps": ["input.txt"], "params": ["seed", "sft"]}
-    (tmp_path / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"sft": stage}}))
+    one_stage(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)

@@ -13,7 +13,7 @@ import pytest
 
 from flows.buying import Market
 from flows.soak_provider import hostile_server
-from flows.trials import Bought, Trial, as_costs
+from flows.trials import Bought, Trial, cost_of
 from tasks.errors import WorkerError
 from tasks.judge.verdict import Status, Verdict
 from tasks.params import GenerateVariantsParams
@@ -141,8 +141,8 @@ def test_a_run_pays_for_what_it_bought_and_not_for_what_it_found_in_the_ledger(l
     between = time.time()
     both = [trial for pair in run(QuickCourt(), tmp_path, url, "right", "chatty", trials=2) for trial in pair]
     with closing(Ledger(tmp_path / "purchases.sqlite")) as ledger:
-        costs, later = as_costs(first, ledger.ended_since(0.0)), as_costs(both, ledger.ended_since(between))
-        assert as_costs(first, ledger.ended_since(0.0)) == costs
+        costs = [cost for trial in first if (cost := cost_of(trial, ledger, since=0.0))]
+        later = [cost for trial in both if (cost := cost_of(trial, ledger, since=between))]
     assert sum(cost.price_usd for cost in costs) == pytest.approx(sum(trial.purchase.cost.usd for trial in first))
     assert {cost.candidate_id is None for cost in costs} == {True, False}  # what was cut off may have been charged
     assert {cost.candidate_id for cost in later} == {

@@ -8,20 +8,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from stage_runs import one_stage
 
 from flows.engine import Stage, run_stage
 from tasks.errors import ProblemError
 
-ROOT = Path.cwd()
-
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project folder in which the stage "sft" depends on one file and one section."""
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    (tmp_path / "input.txt").write_text("one")
-    stage = {"cmd": "true", "deps": ["input.txt"], "params": ["seed", "sft"]}
-    (tmp_path / "dvc.yaml").write_text(yaml.safe_dump({"stages": {"sft": stage}}))
+    one_stage(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     return tmp_path

@@ -67,21 +67,22 @@ class InBackground(Proposer):
         self._stop = stop
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._written: Future[Sequence[Candidate]] | None = None
-        self._is_taken = False
-        self._candidates: Iterator[Candidate] = iter(())
+        self._candidates: Iterator[Candidate] | None = None
 
     def propose(self, found: Sequence[Scored]) -> Candidate | None:
         if self._written is None:
             self._written = self._thread.submit(self._write)
-        if not self._is_taken and self._written.done():
-            self._is_taken = True
+        if self._candidates is None:
+            if not self._written.done():
+                return None
+            self._candidates = iter(())  # also where it raises: nothing is pending any more
             self._candidates = iter(self._written.result())
         return next(self._candidates, None)
 
     @property
     def pending(self) -> Sequence[Future[Any]]:
         # Not gone when it is done: that may be after propose has looked.
-        return () if self._written is None or self._is_taken else (self._written,)
+        return () if self._written is None or self._candidates is not None else (self._written,)
 
     def close(self) -> None:
         self._stop()

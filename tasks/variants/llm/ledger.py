@@ -188,9 +188,10 @@ class Ledger:
         )
         return Cost(tokens=tokens, usd=usd)
 
-    def ended_since(self, unix_s: float) -> dict[str, float]:
-        """When each question came to its end that did so at that time or later, in Unix time; by request id."""
-        return dict(self._execute("SELECT request_id, ended_at FROM purchases WHERE ended_at >= ?", unix_s))
+    def ended_at(self, request_id: str) -> float | None:
+        """When a question came to its end, in Unix time; None where it has not."""
+        rows = self._execute("SELECT ended_at FROM purchases WHERE request_id = ?", request_id)
+        return rows[0][0] if rows else None
 
     def close(self) -> None:
         self._connection.close()
