@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -168,6 +169,20 @@ def test_a_killed_referee_leaves_no_process_behind(program: str) -> None:
     referee.wait()
     assert eventually(lambda: not running("sleep 614"))
     assert eventually(lambda: not started & set(running(program)))
+
+
+def test_an_environment_that_a_link_leads_to_from_a_hidden_folder_is_found(tmp_path: Path) -> None:
+    link = tmp_path / "environment"  # below /tmp, which workers see empty
+    link.symlink_to(sys.prefix)
+    program = (
+        "from tasks.judge.judge import Judge\n"
+        "from tests.judge_builders import PARAMS\n"
+        "with Judge(PARAMS) as judge:\n"
+        "    print(judge.environment['walls'])\n"
+    )
+    told = subprocess.run([link / "bin/python", "-c", program], capture_output=True, text=True, timeout=120)
+    assert told.returncode == 0, told.stderr
+    assert "limits" in told.stdout
 
 
 def test_a_device_that_is_not_there_yet_is_refused() -> None:

@@ -177,8 +177,9 @@ def _covers(limits: Limits) -> list[str]:
 
 
 def _kept(limits: Limits) -> list[str]:
-    paths = [*_installation(), limits.compiler_cache]
-    return sorted({os.path.realpath(path) for path in paths if os.path.isdir(path)})
+    """Folders to show again inside of the covers: where they lie, and where a link leads to them from what is covered."""
+    paths = [path for path in (*_installation(), limits.compiler_cache) if os.path.isdir(path)]
+    return sorted({name for path in paths for name in (os.path.realpath(path), os.path.abspath(path))})
 
 
 def _installation() -> Iterator[str]:
