@@ -177,7 +177,7 @@ def _covers(limits: Limits) -> list[str]:
 
 
 def _kept(limits: Limits) -> list[str]:
-    """Folders to show again inside of the covers: where they lie, and where a link leads to them from what is covered."""
+    """Folders to show again inside of the covers: where they lie, and where a link in a cover leads to them."""
     paths = [path for path in (*_installation(), limits.compiler_cache) if os.path.isdir(path)]
     return sorted({name for path in paths for name in (os.path.realpath(path), os.path.abspath(path))})
 
