@@ -19,7 +19,7 @@ from typing import Any
 
 from flows.collection import Specimen, read_collection
 from tasks.errors import CudaL1Error, RecordError
-from tasks.judge.judge import Judge
+from tasks.judge.referees import AnyJudge, open_judge
 from tasks.judge.verdict import Verdict
 from tasks.params import JudgeParams, load_params
 
@@ -86,7 +86,7 @@ def chosen(specimens: Iterable[Specimen], words: Sequence[str]) -> list[Specimen
 def judge_all(specimens: Sequence[Specimen], params: JudgeParams, out: Path) -> list[Row]:
     """Judge params.workers candidates at once; each row is also written to a line of the file."""
     rows = []
-    with out.open("w") as file, Judge(params) as judge, ThreadPoolExecutor(params.workers) as pool:
+    with out.open("w") as file, open_judge(params) as judge, ThreadPoolExecutor(params.workers) as pool:
         running = [pool.submit(_judged, judge, specimen) for specimen in specimens]
         for future in as_completed(running):
             row = future.result()
@@ -150,7 +150,7 @@ def main() -> None:
     sys.stdout.write(table(rows) + f"{time.monotonic() - started:.0f} s for {len(rows)} candidates\n")
 
 
-def _judged(judge: Judge, specimen: Specimen) -> Row:
+def _judged(judge: AnyJudge, specimen: Specimen) -> Row:
     verdict, failure = None, ""
     try:
         verdict = judge.judge(specimen.problem, specimen.candidate, seed=0)

@@ -25,7 +25,7 @@ from pathlib import Path
 from flows.collection import Specimen, read_collection
 from flows.engine import progress, say
 from tasks.errors import CudaL1Error
-from tasks.judge.judge import Judge
+from tasks.judge.referees import open_judge
 from tasks.params import JudgeParams, Params, load_params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem
@@ -90,7 +90,7 @@ def _is_native(specimen: Specimen) -> bool:
 def judged(pairs: Sequence[Pair], params: JudgeParams, *, name: str) -> Measured:
     """The judge's time for all candidates, studies of their problems included, its start not."""
     statuses: Counter[str] = Counter()
-    with Judge(params) as judge, ThreadPoolExecutor(params.workers) as pool, busy_share(params.device) as busy:
+    with open_judge(params) as judge, ThreadPoolExecutor(params.workers) as pool, busy_share(params.device) as busy:
         bar = progress(f"judging, {name}", total=len(pairs), unit="candidate")
         started = time.monotonic()
         for verdict in pool.map(lambda pair: judge.judge(*pair, seed=0), pairs):

@@ -16,7 +16,7 @@ from flows.engine import progress
 from flows.journal import Journal
 from tasks.errors import MachineError, RecordError
 from tasks.judge.baselines import baseline_candidate
-from tasks.judge.judge import Judge
+from tasks.judge.referees import AnyJudge
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.report.rejudged import Answer
@@ -96,7 +96,7 @@ class Docket:
         self._journal.append([{"problem_set": case.problem.problem_set, **about, **verdict.to_json()}])
         self.answers.append(answer)
 
-    def pending(self, cases: Sequence[DocketCase], judge: Judge) -> list[DocketCase]:
+    def pending(self, cases: Sequence[DocketCase], judge: AnyJudge) -> list[DocketCase]:
         """Those without an answer from such a device under this protocol and version of torch."""
         torch = judge.environment["torch"]
         known = {
@@ -107,7 +107,7 @@ class Docket:
         }
         return [case for case in cases if case.key not in known]
 
-    def recall(self, history: Path, judge: Judge, problems: Iterable[Problem], baselines: Sequence[str]) -> int:
+    def recall(self, history: Path, judge: AnyJudge, problems: Iterable[Problem], baselines: Sequence[str]) -> int:
         """Take over what a history knows about baselines; returns how many verdicts that were."""
         from tasks.history.known import known_verdicts
 
@@ -181,7 +181,7 @@ def cases_of(
     return list({case.key: case for case in reversed(cases)}.values())[::-1]
 
 
-def judge_all(judge: Judge, cases: Sequence[DocketCase], docket: Docket, *, workers: int, stop_at: float) -> Session:
+def judge_all(judge: AnyJudge, cases: Sequence[DocketCase], docket: Docket, *, workers: int, stop_at: float) -> Session:
     """Judge the cases side by side, each answer kept at once.
 
     A case on which the judge itself fails is tried again after the others.

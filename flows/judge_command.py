@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from flows.verdict_file import VerdictFile
     from tasks.judge.cases import Case
-    from tasks.judge.judge import Judge
+    from tasks.judge.referees import AnyJudge
     from tasks.params import JudgeParams
 
     Rows = Generator[dict[str, Any], None, None]
@@ -164,12 +164,12 @@ def _params(arguments: argparse.Namespace, *, workers: int | None) -> "tuple[Jud
 
 
 @contextlib.contextmanager
-def _open_judge(params: "JudgeParams") -> "Iterator[Judge]":
-    from tasks.judge.judge import Judge
+def _open_judge(params: "JudgeParams") -> "Iterator[AnyJudge]":
+    from tasks.judge.referees import open_judge
 
     with contextlib.ExitStack() as stack:
         try:
-            judge = stack.enter_context(Judge(params))
+            judge = stack.enter_context(open_judge(params))
         except (RetryableError, OSError) as error:
             raise MachineError(f"the judge does not start: {error}") from error
         sys.stderr.write(f"judging on {judge.device} ({params.device}) behind walls: {judge.environment['walls']}\n")

@@ -12,7 +12,7 @@ from flows.recording import Recorder
 from flows.runs import run_of
 from tasks.errors import RetryableError
 from tasks.history.records import Sample
-from tasks.judge.judge import Judge
+from tasks.judge.referees import AnyJudge, open_judge
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -32,7 +32,7 @@ class Court:
     def __init__(
         self,
         stage: Stage,
-        judge: Judge,
+        judge: AnyJudge,
         problems: Mapping[str, Problem],
         *,
         known: Iterable[Verdict],
@@ -145,7 +145,7 @@ def court(
         workers: candidates judged side by side, where it is not judge.workers: 1 for timings nobody disturbs.
     """
     params = stage.params.judge if workers is None else replace(stage.params.judge, workers=workers)  # type: ignore[type-var]
-    with Judge(params) as judge:
+    with open_judge(params) as judge:
         seat = Court(stage, judge, problems, known=known, journal=journal, workers=params.workers)
         try:
             yield seat

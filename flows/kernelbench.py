@@ -19,7 +19,7 @@ from tasks.problems.problem import PRECISIONS, Problem
 
 if TYPE_CHECKING:
     from flows.docket import Docket
-    from tasks.judge.judge import Judge
+    from tasks.judge.referees import AnyJudge
     from tasks.params import JudgeParams
     from tasks.variants.imported import ImportedKernel
 
@@ -123,13 +123,13 @@ def _judge(
     from flows.docket import cases_of, judge_all
     from tasks.judge.baselines import usable_baselines
     from tasks.judge.batch import changed
-    from tasks.judge.judge import Judge
+    from tasks.judge.referees import open_judge
 
     stop_at = time.monotonic() + arguments.stop_after_s
     params = _params(arguments)
     baselines = usable_baselines(params.device, arguments.baselines)
     cases = cases_of(problems.values(), kernels, baselines)
-    with Judge(params) as judge:
+    with open_judge(params) as judge:
         _say(f"judging on {judge.device} ({params.device}) behind walls: {judge.environment['walls']}")
         _recall(docket, judge, problems, baselines)
         todo = docket.pending(cases, judge)
@@ -138,7 +138,7 @@ def _judge(
     failures = session.failures
     if session.crowded:
         _say(f"{len(session.crowded)} ran out of memory beside others, and are judged alone")
-        with Judge(changed(params, workers=1)) as judge:
+        with open_judge(changed(params, workers=1)) as judge:
             failures += judge_all(judge, session.crowded, docket, workers=1, stop_at=stop_at).failures
     left = len(docket.pending(cases, judge))
     for words in failures:
@@ -150,7 +150,7 @@ def _judge(
     return len(failures)
 
 
-def _recall(docket: "Docket", judge: "Judge", problems: Mapping[str, Problem], baselines: Sequence[str]) -> None:
+def _recall(docket: "Docket", judge: "AnyJudge", problems: Mapping[str, Problem], baselines: Sequence[str]) -> None:
     """Take over what the history knows about the baselines, on a machine that has one."""
     history = _history()
     if history is None or not history.exists():

@@ -5,12 +5,12 @@ time depend, have the device to themselves, one exchange at a time, with cold ca
 """
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator
 
 from tasks.judge.cuda import FLUSH_BYTES, Device
 from tasks.judge.device_memory import used_bytes
+from tasks.judge.turnstile import Turnstile
 from tasks.judge.wire import WireError
 
 ALONE = frozenset({"call", "recopy", "call_in_float64"})
@@ -24,16 +24,15 @@ MIN_FREE_BYTES, MAX_SHARE = 2 << 30, 0.2
 
 
 class Lease:
-    """Hands a device to one worker at a time. Thread safe."""
+    """Hands a device to one worker at a time, of all judges on this machine. Thread safe."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._lock = threading.Lock()
-        self._counting = threading.Lock()
-        self._num_at_large = 0
+        self._turnstile = Turnstile(device.uuid)
         self._flush_at, self._flush_size, fd = device.allocate(FLUSH_BYTES)
         self._fd = fd
-        self._usual_ms = min(self._flush_ms() for _ in range(5))
+        with self._turnstile.turn():
+            self._usual_ms = min(self._flush_ms() for _ in range(5))
 
     @contextlib.contextmanager
     def turn(self, pid: int, *, waits: bool, flushes: bool) -> Iterator[float]:
@@ -52,18 +51,13 @@ class Lease:
         """
         if waits:
             asked_at = time.monotonic()
-            with self._lock:
+            with self._turnstile.turn():
                 if flushes:
                     self._flush_ms()
                 yield time.monotonic() - asked_at
         else:
-            with self._counting:
-                self._num_at_large += 1
-            try:
+            with self._turnstile.at_large():
                 yield 0.0
-            finally:
-                with self._counting:
-                    self._num_at_large -= 1
         self._require_memory(pid)
 
     def _require_memory(self, pid: int) -> None:
@@ -83,7 +77,7 @@ class Lease:
         blamed_s, started, late_ms = 0.0, time.monotonic(), 0.0
         while (flush_ms := self._flush_ms()) > max(BUSY_MS, BUSY_FACTOR * self._usual_ms):
             late_ms += flush_ms
-            if not self._num_at_large:  # nobody else could be at work
+            if not self._turnstile.is_anybody_at_large():
                 blamed_s += flush_ms / 1e3
             if blamed_s > QUIET_S or time.monotonic() - started > MAX_WAIT_S:
                 raise WireError("the process kept the device busy after it had answered")
@@ -91,6 +85,7 @@ class Lease:
 
     def close(self) -> None:
         self._device.free(self._flush_at, self._flush_size, self._fd)
+        self._turnstile.close()
 
     def _flush_ms(self) -> float:
         started = time.perf_counter()

@@ -1,0 +1,195 @@
+"""Many candidates judged at once on one machine by several processes, as if by one judge.
+
+The threads of one referee's process stop each other whenever Python runs, up to a fifth of a millisecond a time. With
+four of them that is noise; with twelve the device waits for its referee, and so does every clock.
+"""
+
+import contextlib
+import math
+import multiprocessing
+import os
+import secrets
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing.managers import BaseManager
+from types import TracebackType
+from typing import Any, Self
+
+from tasks.errors import WorkerError
+from tasks.judge.judge import Judge
+from tasks.judge.long import OnProgress
+from tasks.judge.timing import PROTOCOL_OF_TIER
+from tasks.judge.verdict import Verdict
+from tasks.params import JudgeParams
+from tasks.problems.problem import Problem
+from tasks.variants.candidate import Candidate
+
+MAX_THREADS = 4
+"""Candidates that one process judges at once."""
+
+
+def open_judge(params: JudgeParams) -> "contextlib.AbstractContextManager[AnyJudge]":
+    """What judges params.workers candidates at once on this machine; to be entered."""
+    return Judge(params) if params.workers <= MAX_THREADS else Referees(params)
+
+
+class Referees:
+    """What a Judge is, in several processes; each has at most MAX_THREADS of params.workers.
+
+    Raises:
+        MachineError: when entered on a machine that cannot judge.
+    """
+
+    def __init__(self, params: JudgeParams) -> None:
+        num_processes = math.ceil(params.workers / MAX_THREADS)
+        shares = [params.workers // num_processes] * num_processes
+        for index in range(params.workers % num_processes):
+            shares[index] += 1
+        self._params = params
+        self._referees = [_Referee(replace(params, workers=share)) for share in shares]  # type: ignore[type-var]
+        self._changed = threading.Condition()
+        self.device = ""
+        self.environment: Mapping[str, str] = {}
+
+    def __enter__(self) -> Self:
+        try:
+            with ThreadPoolExecutor(len(self._referees)) as pool:
+                found = list(pool.map(_Referee.open, self._referees))
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        self.device, self.environment = found[0]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ThreadPoolExecutor(len(self._referees)) as pool:
+            list(pool.map(_Referee.close, self._referees))
+
+    @property
+    def protocol(self) -> str:
+        """As a judge's."""
+        return PROTOCOL_OF_TIER[self._params.tier]
+
+    def judge(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        *,
+        seed: int,
+        best_speedup: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Verdict:
+        """What one candidate is worth, as Judge.judge says it; of progress only the beginning and the end are told."""
+        with self._chosen(problem.problem_hash) as referee:
+            if on_progress:
+                on_progress(0.0, "judging")
+            verdict = referee.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
+            if on_progress:
+                on_progress(1.0, verdict.status.value)
+            return verdict
+
+    @contextlib.contextmanager
+    def _chosen(self, problem_hash: str) -> Iterator["_Referee"]:
+        """One with time; rather the one that has judged for this problem last, since it has studied it."""
+        with self._changed:
+            while not (free := [referee for referee in self._referees if referee.num_free]):
+                self._changed.wait()
+            referee = min(free, key=lambda each: (each.last_problem != problem_hash, -each.num_free))
+            referee.last_problem = problem_hash
+            referee.num_free -= 1
+        try:
+            yield referee
+        finally:
+            with self._changed:
+                referee.num_free += 1
+                self._changed.notify()
+
+
+class _Referee:
+    """A judge in a process of its own, which ends with this one."""
+
+    def __init__(self, params: JudgeParams) -> None:
+        self._params = params
+        self._opening = threading.Lock()
+        self._manager: _Manager | None = None
+        self._bench: Any = None
+        self.num_free = params.workers
+        self.last_problem = ""
+
+    def open(self) -> tuple[str, dict[str, str]]:
+        """Start it where it does not run; the device's name, and the environment."""
+        with self._opening:
+            if self._manager is None:
+                # A name without a file, which the kernel forgets when the process ends.
+                address = f"\0cuda-l1-referee-{secrets.token_hex(16)}"
+                manager = _Manager(address, ctx=multiprocessing.get_context("spawn"))
+                manager.start(initializer=_end_with_parent)
+                self._bench = manager.Bench(self._params)  # type: ignore[attr-defined]
+                self._manager = manager
+            about: tuple[str, dict[str, str]] = self._bench.open()
+            return about
+
+    def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
+        try:
+            if self._manager is None:
+                self.open()
+            verdict: Verdict = self._bench.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
+            return verdict
+        except (EOFError, ConnectionError) as error:  # another process is started for the next question
+            self.close()
+            raise WorkerError("a referee's process has ended") from error
+
+    def close(self) -> None:
+        with self._opening:
+            manager, self._manager = self._manager, None
+        if manager is not None:
+            with contextlib.suppress(EOFError, ConnectionError):
+                self._bench.close()
+            manager.shutdown()
+
+
+class _Bench:
+    """The judge within its process."""
+
+    def __init__(self, params: JudgeParams) -> None:
+        self._judge = Judge(params)
+        self._is_open = False
+
+    def open(self) -> tuple[str, dict[str, str]]:
+        if not self._is_open:
+            self._judge.__enter__()
+            self._is_open = True
+        return self._judge.device, dict(self._judge.environment)
+
+    def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
+        return self._judge.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
+
+    def close(self) -> None:
+        if self._is_open:
+            self._judge.__exit__(None, None, None)
+            self._is_open = False
+
+
+class _Manager(BaseManager):
+    """Python's own way of calling what is in another process: a thread there for each that calls here."""
+
+
+_Manager.register("Bench", _Bench)
+AnyJudge = Judge | Referees
+
+
+def _end_with_parent() -> None:
+    """A referee whose caller has been killed would judge on for nobody."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()

@@ -1,0 +1,121 @@
+"""Several referee processes of one machine are one judge to whoever asks, and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tasks.errors import MachineError, WorkerError
+from tasks.judge.judge import Judge
+from tasks.judge.referees import MAX_THREADS, Referees, open_judge
+from tasks.judge.turnstile import Turnstile
+from tests.judge_builders import KERNELS, PARAMS, kernel, with_source
+
+MANY = replace(PARAMS, workers=MAX_THREADS + 2)
+NAMES = ("honest/in_place", "hostile/nan_wildcard", "broken/no_forward")
+
+
+@pytest.fixture(scope="module")
+def referees() -> Iterator[Referees]:
+    with Referees(MANY) as referees:
+        yield referees
+
+
+def test_few_candidates_at_once_need_one_process_and_many_need_more() -> None:
+    assert isinstance(open_judge(replace(PARAMS, workers=MAX_THREADS)), Judge)
+    many = open_judge(MANY)
+    assert isinstance(many, Referees)
+    assert [referee.num_free for referee in many._referees] == [3, 3]
+
+
+def test_they_say_what_one_judge_says(referees: Referees) -> None:
+    chosen = [kernel(KERNELS / f"{name}.py") for name in NAMES]
+    with Judge(PARAMS) as judge, ThreadPoolExecutor(MANY.workers) as pool:
+        assert (referees.device, referees.environment, referees.protocol) == (
+            judge.device,
+            judge.environment,
+            judge.protocol,
+        )
+        found = list(pool.map(lambda each: referees.judge(each.problem, each.candidate, seed=0), chosen * 2))
+    assert [verdict.status.value in each.expected for verdict, each in zip(found, chosen * 2, strict=True)] == [
+        True
+    ] * 6
+    assert [verdict.candidate_id for verdict in found[:3]] == [each.candidate.candidate_id for each in chosen]
+
+
+def test_a_killed_process_costs_one_question_and_is_replaced(referees: Referees) -> None:
+    same = kernel(KERNELS / "honest/same.py")
+    sleeps = with_source(same, "import time\ntime.sleep(60)\nclass ModelNew: pass\n")
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(referees.judge, sleeps.problem, sleeps.candidate, seed=0)
+        while not (busy := [each for each in referees._referees if each.num_free < 3]):
+            time.sleep(0.05)
+        assert busy[0]._manager is not None
+        os.kill(busy[0]._manager._process.pid, signal.SIGKILL)
+        with pytest.raises(WorkerError, match="has ended"):
+            asked.result(timeout=30)
+    found = [referees.judge(same.problem, same.candidate, seed=seed) for seed in range(2)]
+    assert all(verdict.status.value in ("correct", "unstable") for verdict in found)
+
+
+def test_a_machine_that_cannot_judge_is_told_of() -> None:
+    with pytest.raises(MachineError), Referees(replace(MANY, device="cuda:7")):
+        pass
+
+
+def test_referees_end_with_whoever_asked_them() -> None:
+    program = (
+        "import time\n"
+        "from tasks.judge.referees import Referees\n"
+        "from tests.test_referees import MANY\n"
+        "if __name__ == '__main__':\n"
+        "    with Referees(MANY):\n"
+        "        print('open', flush=True)\n"
+        "        time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        started = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    assert len(started) > 4
+    assert not psutil.wait_procs(started, timeout=20)[1]
+
+
+def test_one_process_at_a_time_has_its_turn(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time\n"
+        "from tasks.judge.turnstile import Turnstile\n"
+        "turnstile = Turnstile(sys.argv[1])\n"
+        "for _ in range(100):\n"
+        "    with turnstile.turn():\n"
+        "        os.close(os.open(sys.argv[2], os.O_CREAT | os.O_EXCL))\n"
+        "        time.sleep(0.001)\n"
+        "        os.unlink(sys.argv[2])\n"
+    )
+    command = [sys.executable, "-c", program, "device", str(tmp_path / "inside")]
+    processes = [subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}) for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+
+
+def test_somebody_at_large_in_another_process_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ours, theirs = Turnstile("device"), Turnstile("device")
+    assert not ours.is_anybody_at_large()
+    with theirs.at_large():
+        with theirs.at_large():
+            assert ours.is_anybody_at_large()
+        assert ours.is_anybody_at_large()
+        assert theirs.is_anybody_at_large()
+    assert not ours.is_anybody_at_large()
+    ours.close()
+    theirs.close()
