@@ -97,6 +97,12 @@ def test_where_the_host_is_slower_launching_counts() -> None:
     assert measured(reference, Simulated(cold_ms=0.02, launch_ms=0.01)).speedup == pytest.approx(4.0)
 
 
+def test_a_row_is_no_longer_for_what_launching_takes() -> None:
+    pair = SimulatedPair(Simulated(cold_ms=0.02, launch_ms=0.3), Simulated(cold_ms=0.02, launch_ms=0.3))
+    assert stopwatch(pair).plan.calls == 10
+    assert stopwatch(SimulatedPair(Simulated(cold_ms=0.02), Simulated(cold_ms=0.02))).plan.calls == timing.MAX_CALLS
+
+
 def test_merging_the_calls_of_a_row_gains_nothing() -> None:
     assert measured(Simulated(cold_ms=0.05), Simulated(cold_ms=0.05, merges=True)).speedup == pytest.approx(1.0)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.errors import MachineError
+from tasks.errors import MachineError, WorkerError
 from tasks.judge.baselines import BASELINES, baseline_candidate
 from tasks.judge.judge import Judge
 from tasks.judge.timing import PROTOCOL
@@ -83,6 +83,14 @@ def test_a_bad_problem_is_not_the_candidates_fault(judge: Judge, model: str, inp
     verdict = judge.judge(bad, SAME.candidate, seed=0)
     assert verdict.status is Status.BAD_PROBLEM
     assert words in verdict.detail
+
+
+def test_a_device_that_others_have_filled_is_not_the_references_fault(judge: Judge) -> None:
+    text = MODEL.format('raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")')
+    full = problem_of(text + GENERATORS.format(NORMAL))
+    for _ in range(2):  # nor is it remembered as such
+        with pytest.raises(WorkerError, match="no memory left for the reference"):
+            judge.judge(full, SAME.candidate, seed=0)
 
 
 def test_weights_that_change_nothing_make_a_bad_problem(judge: Judge) -> None:

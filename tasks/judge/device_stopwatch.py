@@ -13,6 +13,8 @@ from tasks.judge.stopwatch import Compare
 
 FIRST_CALLS, FIRST_ROWS = 5, 3
 """Before the first round, so that it is known what an exchange of each kind usually takes around its calls."""
+SHORT_ROW, SHORT_ROWS = 4, 2
+"""Tell what a call takes in a row, before it is known how long rows are to be."""
 
 
 class DeviceStopwatch:
@@ -45,7 +47,10 @@ class DeviceStopwatch:
         self._rng = rng
         self._patience: dict[tuple[int, bool], Patience] = {}
         first = [self._call(1, 1, cold=True) for _ in range(FIRST_CALLS)]
-        both_ms = [min(times) for times in zip(*first, strict=True)]
+        short = [self._call(SHORT_ROW, 1, cold=False) for _ in range(SHORT_ROWS)]
+        cold_ms, row_ms = ([min(times) for times in zip(*taken, strict=True)] for taken in (first, short))
+        # Launching many small kernels takes ten times as long as they do: the row is then as long as that.
+        both_ms = [max(times) for times in zip(cold_ms, row_ms, strict=True)]
         self.plan = plan = device_timing.plan(math.sqrt(math.prod(both_ms)), rounds=rounds)
         slots = pair.candidate.layout.num_slots
         self._num_blocks = device_timing.num_blocks(plan, slots=slots, input_bytes=pair.input_bytes)

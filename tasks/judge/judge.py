@@ -22,7 +22,7 @@ from tasks.judge.processes import WorkerProcess
 from tasks.judge.referee import Circumstances, Examination
 from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Slot, Slots
-from tasks.judge.studies import Studies
+from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
 from tasks.judge.study import ARENA_BYTES, BadProblemError
 from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Status, Verdict
@@ -51,7 +51,7 @@ class Judge:
         self._params = params
         self._secret = secrets.token_hex(16)
         self._slots = Slots()
-        self._studies = Studies()
+        self._studies = Studies(max_kept=MAX_KEPT if params.device == "cpu" else MAX_KEPT_ON_DEVICE)
         self._server: ForkServer | None = None
         self._server_lock = threading.Lock()
         self._scratch: ScratchFolder | None = None

@@ -20,7 +20,7 @@ QUIET_S = 2.0
 MAX_WAIT_S = 300.0
 # A flush of the caches takes a tenth of a millisecond, unless kernels of somebody else are running.
 BUSY_FACTOR, BUSY_MS = 4.0, 1.0
-MIN_FREE_BYTES, MAX_SHARE = 2 << 30, 0.2
+MIN_FREE_BYTES, MAX_SHARE, LOOK_S = 2 << 30, 0.2, 0.25
 
 
 class Lease:
@@ -29,6 +29,8 @@ class Lease:
     def __init__(self, device: Device) -> None:
         self._device = device
         self._turnstile = Turnstile(device.uuid)
+        self._look_at = 0.0
+        self._is_short_of_memory = False
         self._flush_at, self._flush_size, fd = device.allocate(FLUSH_BYTES)
         self._fd = fd
         with self._turnstile.turn():
@@ -61,8 +63,13 @@ class Lease:
         self._require_memory(pid)
 
     def _require_memory(self, pid: int) -> None:
-        free_bytes, total_bytes = self._device.memory_bytes
-        if free_bytes < MIN_FREE_BYTES and (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * total_bytes:
+        if (now := time.monotonic()) >= self._look_at:
+            self._look_at = now + LOOK_S  # each look takes the driver milliseconds
+            free_bytes, self._total_bytes = self._device.memory_bytes
+            self._is_short_of_memory = free_bytes < MIN_FREE_BYTES
+        if not self._is_short_of_memory:
+            return
+        if (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * self._total_bytes:
             raise WireError(f"the process took {used >> 20} MiB of the device's memory")
 
     def await_quiet(self) -> float:

@@ -14,9 +14,10 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import MIN_SLOTS, Answers, Layout, Program, StateRow
+from tasks.judge.reference import refusal
 from tasks.judge.screen import CLASS_NAME
 from tasks.judge.study import CLASS_NAME as REFERENCE_NAME
-from tasks.judge.study import FILE_NAME, LIMIT_S, BadProblemError, Study
+from tasks.judge.study import FILE_NAME, LIMIT_S, Study
 from tasks.judge.timing import MAX_CALLS
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.variants.candidate import Candidate
@@ -213,7 +214,7 @@ class Pair:
                     self._load_reference(self._reference, deadline)
                 return question(self._reference, deadline)
         except Failure as failure:  # on inputs or weights that it had not seen before
-            raise BadProblemError(f"the reference fails at times:\n{failure.text}") from None
+            raise refusal("the reference fails at times", failure) from None
         except (WireError, DeadlineError) as error:
             raise WorkerError(
                 f"the reference of {self._study.problem.problem_id} failed while judging: {error}"

@@ -31,6 +31,13 @@ class BadProblemError(Exception):
     """The reference fails, is not deterministic, or its output does not depend on what it should."""
 
 
+def refusal(words: str, failure: Failure) -> Exception:
+    """What a failing reference means. That others fill its device says nothing about it."""
+    if OUT_OF_MEMORY in failure.text:
+        return WorkerError(f"the device has no memory left for the reference: {failure.text}")
+    return BadProblemError(f"{words}:\n{failure.text}")
+
+
 class Reference:
     """Trusted, but behind the same walls as a candidate. Methods raise what a failing process raises."""
 

@@ -7,13 +7,15 @@ from tasks.judge.processes import WorkerProcess
 from tasks.judge.study import BadProblemError, Study
 from tasks.problems.problem import Problem
 
-MAX_STUDIES = 8
+MAX_KEPT, MAX_KEPT_ON_DEVICE = 8, 2
+"""On a device each takes 3 GiB of its memory."""
 
 
 class Studies:
-    """Makes studies, keeps at most MAX_STUDIES that nobody uses, and ends the others. Thread safe."""
+    """Makes studies, keeps some that nobody uses, and ends the others. Thread safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_kept: int) -> None:
+        self._max_kept = max_kept
         self._lock = threading.Lock()
         self._making: dict[str, threading.Lock] = {}
         self._kept: dict[str, Study] = {}  # the least lately used first
@@ -46,7 +48,7 @@ class Studies:
         with self._lock:
             self._num_users[study] -= 1
             idle = [key for key, kept in self._kept.items() if not self._num_users[kept]]
-            for key in idle[: max(0, len(self._kept) - MAX_STUDIES)]:
+            for key in idle[: max(0, len(self._kept) - self._max_kept)]:
                 del self._kept[key]
         self._end_unneeded()
 

@@ -19,7 +19,7 @@ from tasks.judge.distributions import DISTRIBUTIONS
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout
-from tasks.judge.reference import ARENA_BYTES, CLASS_NAME, FILE_NAME, LIMIT_S, BadProblemError, Reference
+from tasks.judge.reference import ARENA_BYTES, CLASS_NAME, FILE_NAME, LIMIT_S, BadProblemError, Reference, refusal
 from tasks.judge.weights import Weights
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.judge.yardstick import PLAIN, Yardstick
@@ -56,6 +56,7 @@ class Study:
 
         Raises:
             BadProblemError: if the reference cannot serve as the truth.
+            WorkerError: if the device has no memory left for it.
         """
         self.problem = problem
         self.worker = worker
@@ -67,7 +68,7 @@ class Study:
         try:
             self._run()
         except Failure as failure:
-            raise BadProblemError(f"the reference fails:\n{failure.text}") from None
+            raise refusal("the reference fails", failure) from None
         except DeadlineError:
             raise BadProblemError(f"the reference takes longer than {LIMIT_S:.0f} s") from None
         except WireError as error:
@@ -130,7 +131,7 @@ class Study:
             try:
                 yield
             except Failure as failure:  # on inputs or weights that it had not seen before
-                raise BadProblemError(f"the reference fails at times:\n{failure.text}") from None
+                raise refusal("the reference fails at times", failure) from None
             except (DeadlineError, WireError) as error:
                 raise WorkerError(f"the reference of {self.problem.problem_id} no longer runs: {error}") from error
 
