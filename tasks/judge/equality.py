@@ -98,9 +98,12 @@ def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[Tensor
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
         if is_inexact(spec) and spec.num_items:
             ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
+            num_off = 0
             with np.errstate(all="ignore"):
-                is_off = np.abs(ours - theirs) > np.maximum(GROSS_SHARE * np.abs(theirs), TINY)
-            if is_off.mean() > MANY:
+                for at in _pieces(theirs):
+                    is_off = np.abs(ours[at] - theirs[at]) > np.maximum(GROSS_SHARE * np.abs(theirs[at]), TINY)
+                    num_off += np.count_nonzero(is_off)
+            if num_off > MANY * theirs.size:
                 return True
     return False
 
@@ -134,10 +137,11 @@ def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpe
         if not is_inexact(spec) or not spec.num_items:
             errors.append(0.0)
             continue
-        ours = as_array(single, spec, start).astype(np.float64)
+        ours = as_array(single, spec, start)
         truth = as_array(double, wide_spec, wide_start)
         with np.errstate(all="ignore"):
-            error = float(np.nanmax(np.abs(np.where(np.isfinite(truth), ours - truth, 0.0))))
+            differences = (np.where(np.isfinite(truth[at]), ours[at] - truth[at], 0.0) for at in _pieces(truth))
+            error = float(np.nanmax([np.nanmax(np.abs(difference)) for difference in differences]))
         scale = rms(truth)
         errors.append(error / scale if scale > 0 and np.isfinite(error) else unknown_own_error(spec))
     return errors
@@ -185,11 +189,16 @@ def has_numbers(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
 
 def rms(values: np.ndarray) -> float:
     """Root mean square of the finite values."""
-    finite = values[np.isfinite(values)].astype(np.float64)
-    if not finite.size:
-        return 0.0
-    peak = float(np.abs(finite).max())
-    return peak * float(np.sqrt(np.mean(np.square(finite / peak)))) if peak > 0 else 0.0
+    with np.errstate(all="ignore"):
+        finite_peaks = (np.abs(values[at]).max(initial=0.0, where=np.isfinite(values[at])) for at in _pieces(values))
+        peak = float(max(finite_peaks, default=0.0))
+        if not peak:
+            return 0.0
+        count, square = 0, 0.0
+        for at in _pieces(values):
+            finite = values[at][np.isfinite(values[at])].astype(np.float64)
+            count, square = count + finite.size, square + float(np.square(finite / peak).sum())
+    return peak * (square / count) ** 0.5
 
 
 def _exact(ours: np.ndarray, theirs: np.ndarray) -> Comparison:
@@ -211,9 +220,13 @@ def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_
 
 
 def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """NaN where there is one. In pieces that stay in the cache: large temporaries cost more than the differences."""
-    starts = range(0, ours.size, PIECE_ITEMS)
-    return float(np.max([np.abs(ours[at : at + PIECE_ITEMS] - theirs[at : at + PIECE_ITEMS]).max() for at in starts]))
+    """NaN where there is one."""
+    return float(np.max([np.abs(ours[at] - theirs[at]).max() for at in _pieces(ours)]))
+
+
+def _pieces(values: np.ndarray) -> list[slice]:
+    """Parts that stay in the cache: large temporaries cost more than what is computed with them."""
+    return [slice(at, at + PIECE_ITEMS) for at in range(0, values.size, PIECE_ITEMS)]
 
 
 def _quick_rms(values: np.ndarray) -> float:
