@@ -102,7 +102,7 @@ def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[Tensor
             with np.errstate(all="ignore"):
                 for at in _pieces(theirs):
                     is_off = np.abs(ours[at] - theirs[at]) > np.maximum(GROSS_SHARE * np.abs(theirs[at]), TINY)
-                    num_off += np.count_nonzero(is_off)
+                    num_off += int(np.count_nonzero(is_off))
             if num_off > MANY * theirs.size:
                 return True
     return False
