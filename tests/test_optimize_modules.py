@@ -121,7 +121,7 @@ def test_optimize_claims_nothing_that_was_not_judged(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = folder / "out"
-    arguments = ["--candidates", "1", "--window-s", "0", "--baselines", "eager"]
+    arguments = ["--provider", "builtin", "--candidates", "1", "--window-s", "0", "--baselines", "eager"]
     status = main(["optimize", str(folder / f"{name}.py"), "--out", str(out), *arguments])
     verdict = json.loads((out / "verdict.json").read_text())
     report = (out / "report.md").read_text()
