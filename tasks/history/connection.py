@@ -1,8 +1,7 @@
 """Short connections to a history file: opening, waiting for the lock, creating, migrating, and what errors mean.
 
-DuckDB lets one process write or several read. So a connection lives for one append or one query, for which a process
-takes its turn. Whoever finds the file locked all the same, by somebody who takes no turns, tries again a few milliseconds
-later.
+DuckDB lets one process write or several read. So a connection lives for one append or one query, and has a turn for it.
+Whoever finds the file locked all the same, by somebody who takes no turns, tries again a few milliseconds later.
 """
 
 import hashlib
@@ -34,7 +33,8 @@ _UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
 _FOREIGN = ("sqlite_scanner",)
 _NEWER_FORMAT = ("Trying to read a database file with version number",)
 
-# Within this process DuckDB does not lock but refuses or shares, depending on the mode; so we queue up ourselves.
+# Within this process DuckDB does not lock but refuses or shares, depending on the mode, and turns are the process's; so
+# we queue up ourselves.
 _in_this_process = threading.Lock()
 
 

@@ -2,7 +2,8 @@
 
 DuckDB's lock goes to whoever happens to ask the moment it is free, so a process that is unlucky waits long. Here a
 reader waits for one writer at most, and a writer for other writers and the readers that came before it. Three locks do
-that, each on one byte of an empty file beside the history; the kernel takes them back from whoever is killed.
+that, each on one byte of an empty file beside the history. They belong to a process, in which one thread at a time may
+take turns, and the kernel takes them back from whoever is killed.
 
 - **writing**: one writer after another has it, from its beginning to its end.
 - the **queue**: shared by readers until they have the file. So a writer, which needs it alone, comes after all readers
@@ -76,9 +77,7 @@ def _writers(locks: int, deadline: float) -> Iterator[float]:
         time.sleep(_REST_S)
 
 
-def _wait(
-    locks: int, which: int, kind: int, deadline: float, *, longest_pause_s: float = _SHORTEST_PAUSE_S
-) -> None:
+def _wait(locks: int, which: int, kind: int, deadline: float, *, longest_pause_s: float = _SHORTEST_PAUSE_S) -> None:
     """Have a lock, or the deadline. A blocking call would be woken in order but knows no limit."""
     begun = time.monotonic()
     while not _lock(locks, which, kind) and (now := time.monotonic()) < deadline:
