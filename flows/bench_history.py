@@ -67,6 +67,8 @@ def main() -> None:
         "--no-peers", action="store_true", help="leave SQLite and JSON out, which take most of the time"
     )
     arguments = parser.parse_args()
+    if arguments.batches <= BATCHES_PER_RUN:
+        parser.error(f"the first {BATCHES_PER_RUN} batches hold no samples to ask for; make at least one more")
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"history-{arguments.seed}-{arguments.batches}.duckdb"
     try:

@@ -86,7 +86,7 @@ def test_an_export_that_fails_leaves_the_one_before(path, tmp_path, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         export_history(path, folder, on_table=interrupted)
     assert contents(folder) == before
-    assert {file.name for file in tmp_path.iterdir()} == {"history.duckdb", "history.duckdb.turns", "exported"}
+    assert {file.name for file in tmp_path.iterdir()} == {"history.duckdb", "exported"}
 
 
 def test_an_export_killed_between_the_two_steps_of_the_exchange_is_put_back(path, tmp_path):
