@@ -8,12 +8,14 @@ where it is of statistics, and for what it is asked about where it has a row per
 
 import argparse
 import json
+import multiprocessing
 import os
 import shutil
 import statistics
 import subprocess
 import sys
-import time
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,9 @@ from tasks.history.store import History
 
 FOLDER = Path("work/bench-history")
 OUT = Path("work/bench-history.json")
-LIMITS = {"view_ms": 300.0, "cold_s": 1.0, "append_s": 2.0, "bytes_per_round": 40.0}
+LIMITS = {"view_ms": 300.0, "cold_s": 1.0, "append_s": 2.0, "reader_s": 1.0, "bytes_per_round": 40.0}
 REPEATS = 5
+ASK_EVERY_S = 0.1
 
 # Of views with a row per verdict, sample, check or round: those of one candidate, verdict or run, as people ask.
 ASKED = {
@@ -64,12 +67,14 @@ def main() -> None:
         "--no-peers", action="store_true", help="leave SQLite and JSON out, which take most of the time"
     )
     arguments = parser.parse_args()
+    if arguments.batches <= BATCHES_PER_RUN:
+        parser.error(f"the first {BATCHES_PER_RUN} batches hold no samples to ask for; make at least one more")
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"history-{arguments.seed}-{arguments.batches}.duckdb"
     try:
         make_history(path, seed=arguments.seed, num_batches=arguments.batches)
         found = {"cpu_count": os.cpu_count(), "duckdb": duckdb.__version__, "limits": LIMITS, **_measured(path)}
-        found["append_s"] = _append_seconds(path, seed=arguments.seed, number=arguments.batches)
+        found |= _append_seconds(path, seed=arguments.seed, number=arguments.batches)
         if not arguments.no_peers:
             found["peers"] = {"SQLite": sqlite_seconds(path, FOLDER), "JSON files": json_seconds(path, FOLDER)}
     except CudaL1Error as error:
@@ -128,18 +133,43 @@ def _cold_seconds(path: Path, candidate_id: str) -> float:
     return statistics.median(seconds_of(ask) for _ in range(REPEATS))
 
 
-def _append_seconds(path: Path, *, seed: int, number: int) -> float:
-    """The median of appends of 10,000 verdicts with their candidates to copies of the file."""
+def _append_seconds(path: Path, *, seed: int, number: int) -> dict[str, float]:
+    """The median of appends of 10,000 verdicts with their candidates, and how long a reader waits at most for them."""
     made_up, copy = MadeUpHistory(seed=seed), FOLDER / "copy.duckdb"
     shutil.copy(path, copy)
-    taken = []
-    for repeat in range(REPEATS):
-        rows = made_up.batch(number + BATCHES_PER_RUN + repeat)  # of a stage with samples
-        started = time.perf_counter()
-        History(copy).append(**rows)
-        taken.append(time.perf_counter() - started)
+
+    def append(place: int) -> float:
+        rows = made_up.batch(number + BATCHES_PER_RUN + place)  # of a stage with samples
+        return seconds_of(lambda: History(copy).append(**rows))
+
+    alone = [append(place) for place in range(REPEATS)]
+    context = multiprocessing.get_context("spawn")
+    (answers, sender), finished = context.Pipe(duplex=False), context.Event()
+    reader = context.Process(target=_ask_until, args=(copy, finished, sender), daemon=True)
+    reader.start()
+    sender.close()  # so that a reader that fails is noticed
+    answers.recv()  # when it has imported everything
+    for place in range(REPEATS):
+        append(REPEATS + place)
+    finished.set()
+    longest_s = answers.recv()
+    reader.join()
     copy.unlink()
-    return statistics.median(taken)
+    return {"append_s": statistics.median(alone), "reader_s": longest_s}
+
+
+def _ask_until(path: Path, finished: Event, answers: "Connection[float]") -> None:
+    """Tell of the first answer and, at the end, of the longest time that a later one took."""
+
+    def ask() -> None:
+        History(path).query("SELECT count(*) FROM verdicts")
+
+    answers.send(seconds_of(ask))
+    longest_s = 0.0
+    while not finished.is_set():
+        longest_s = max(longest_s, seconds_of(ask))
+        finished.wait(ASK_EVERY_S)
+    answers.send(longest_s)
 
 
 def _text_bytes(path: Path) -> int:
@@ -166,6 +196,7 @@ def _page(found: dict[str, Any]) -> str:
     lines += [
         f"| `cuda-l1 sql`, point query from a cold start | {found['cold_s']:.2f} s | {LIMITS['cold_s']:g} s |",
         f"| append of 10,000 verdicts | {found['append_s']:.2f} s | {LIMITS['append_s']:g} s |",
+        f"| longest wait of a reader meanwhile | {found['reader_s']:.2f} s | {LIMITS['reader_s']:g} s |",
         f"| bytes a round beside the texts | {found['bytes_per_round']:.1f} | {LIMITS['bytes_per_round']:g} |",
     ]
     if peers:

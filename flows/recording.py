@@ -35,9 +35,10 @@ class Recorder:
         self._append(samples=samples)
 
     def account(self, costs: Sequence[Cost], links: Sequence[RunLink]) -> None:
-        """Keep what the run spent besides judging, and what other systems call it."""
-        self._append(links=links)  # apart: a cost may be of a candidate that the history could not be told of
-        self._append(costs=costs)
+        """Tell on closing what the run spent besides judging, and what other systems call it."""
+        # Apart: a cost may be of a candidate that the history could not be told of.
+        told: list[dict[str, Sequence[object]]] = [{"links": links}, {"costs": costs}]
+        self._waiting += [rows for rows in told if any(rows.values())]
 
     def hack(self, candidate: Candidate, verdict: Verdict) -> None:
         """Keep a candidate that the judge caught as a hacking case, unless the collection holds its like."""

@@ -53,6 +53,7 @@ class Soaked:
     longest_query_s: float
     median_append_s: float
     median_query_s: float
+    percentile99_query_s: float
     num_late_queries: int
     longest_query_alone_s: float
     """Of a bystander with a file of its own: what the machine takes where nobody else wants the file."""
@@ -146,6 +147,7 @@ def _summed(
         longest_query_s=round(queries[-1], 3),
         median_append_s=round(statistics.median(appends), 3),
         median_query_s=round(statistics.median(queries), 3),
+        percentile99_query_s=round(queries[int(0.99 * len(queries))], 3),
         num_late_queries=sum(taken_s > LATE_S for taken_s in queries),
         longest_query_alone_s=round(alone[-1], 3),
         num_late_queries_alone=sum(taken_s > LATE_S for taken_s in alone),

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import duckdb
 import pytest
 import yaml
 from stage_runs import CLOSED, PROBLEM_ID, one_stage, run, workspace, write_generated, write_taught
@@ -15,6 +16,7 @@ from flows.accounting import Expenses, accounted, read_account
 from flows.engine import Stage, run_stage
 from flows.sampling import build_requests, draw
 from tasks.errors import RecordError
+from tasks.history import connection
 from tasks.history.records import GENERATION, TRAINING, Cost
 from tasks.history.store import History
 from tasks.params import load_params
@@ -123,6 +125,17 @@ def test_a_history_that_cannot_be_written_stops_nothing(project, capsys):
     account = read_account("sft")
     assert account is not None
     assert account.costs == [cost(1.0)]
+
+
+def test_a_busy_history_holds_up_the_end_of_a_stage_once(project, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run_stage("sft", spending(cost(1.0), then=KeyboardInterrupt))
+    monkeypatch.setattr(connection, "WAIT_S", 0.1)
+    with duckdb.connect("data/history.duckdb", read_only=True):
+        run_stage("sft", spending(cost(2.0)))
+    said = capsys.readouterr().err
+    assert said.count("the history is busy") == 1
+    assert "the history lacks 2 batch(es)" in said
 
 
 def test_a_stage_without_an_account_has_none(project):

@@ -71,7 +71,7 @@ def test_an_export_replaces_the_one_before_and_leaves_nothing_else(path, tmp_pat
     History(path).append(run("another"))
     export_history(path, folder)
     assert contents(folder) != before
-    assert {file.name for file in tmp_path.iterdir()} == {"history.duckdb", "exported"}
+    assert {file.name for file in tmp_path.iterdir()} == {"history.duckdb", "history.duckdb.turns", "exported"}
 
 
 def test_an_export_that_fails_leaves_the_one_before(path, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from tasks.errors import HistoryBusyError, MachineError, RecordError
 from tasks.history import connection
 from tasks.history.schema import MIGRATIONS, STORAGE_VERSION
 from tasks.history.store import History
+from tasks.history.turns import locks_of
 
 
 @pytest.fixture
@@ -95,10 +96,11 @@ def test_asking_before_anything_was_recorded_says_so_and_creates_nothing(path):
     assert list(path.parent.iterdir()) == []
 
 
-def test_the_first_append_makes_the_folder_and_leaves_nothing_but_the_file(tmp_path):
+def test_the_first_append_makes_the_folder_and_leaves_the_file_and_that_of_its_locks(tmp_path):
     path = tmp_path / "new" / "folder" / "history.duckdb"
     History(path).append(run())
-    assert [file.name for file in path.parent.iterdir()] == ["history.duckdb"]
+    assert {file.name for file in path.parent.iterdir()} == {"history.duckdb", "history.duckdb.turns"}
+    assert locks_of(path).read_bytes() == b""
 
 
 def test_the_file_stays_readable_for_an_older_duckdb(filled):

@@ -14,6 +14,10 @@ from history_builders import distinct, problem, run, verdict
 
 from tasks.history.store import History
 
+TESTS = Path(__file__).parent
+# The code beside these tests, wherever the project is installed.
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
+
 # Appends batches of 20 verdicts until told to stop, and says after each that it is in.
 WRITER = """
 import sys, time
@@ -50,9 +54,7 @@ while time.monotonic() < end:
 
 def start(script, *arguments):
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parent
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
 
 
 def acknowledged(output):
@@ -108,7 +110,7 @@ def test_processes_that_create_the_file_at_the_same_time_share_one(tmp_path):
     outputs = {name: writer.communicate(timeout=60) for name, writer in writers.items()}
     assert [writer.returncode for writer in writers.values()] == [0, 0, 0], outputs
     assert stored(History(path)) == {f"level1/{name}": acknowledged(output) for name, (output, _) in outputs.items()}
-    assert [file.name for file in tmp_path.iterdir()] == ["history.duckdb"]
+    assert {file.name for file in tmp_path.iterdir()} == {"history.duckdb", "history.duckdb.turns"}
 
 
 def test_threads_of_one_process_append_and_ask_at_once(tmp_path):

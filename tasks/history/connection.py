@@ -1,7 +1,7 @@
 """Short connections to a history file: opening, waiting for the lock, creating, migrating, and what errors mean.
 
-DuckDB lets one process write or several read. So a connection lives for one append or one query, and whoever finds the
-file locked tries again a few milliseconds later.
+DuckDB lets one process write or several read. So a connection lives for one append or one query, and has a turn for it.
+Whoever finds the file locked all the same, by somebody who takes no turns, tries again a few milliseconds later.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -20,7 +20,7 @@ import pyarrow  # noqa: F401 - otherwise the first answer imports it, while ever
 from tasks.errors import CudaL1Error, HistoryBusyError, MachineError, RecordError
 from tasks.history.schema import MACROS, MIGRATIONS, STORAGE_VERSION, SUMMARIES, TABLE_MACROS, VIEWS
 from tasks.history.summaries import make_summaries, repair_summaries
-from tasks.history.turns import rest, turn
+from tasks.history.turns import turns
 
 WAIT_S = 10.0
 RETRY_S = (0.005, 0.015)
@@ -33,7 +33,8 @@ _UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
 _FOREIGN = ("sqlite_scanner",)
 _NEWER_FORMAT = ("Trying to read a database file with version number",)
 
-# Within this process DuckDB does not lock but refuses or shares, depending on the mode; so we queue up ourselves.
+# Within this process DuckDB does not lock but refuses or shares, depending on the mode, and turns are the process's; so
+# we queue up ourselves.
 _in_this_process = threading.Lock()
 
 
@@ -80,10 +81,8 @@ def _connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnec
     if not _in_this_process.acquire(timeout=WAIT_S):
         raise HistoryBusyError(_busy(path, "another thread of this process"))
     try:
-        with ExitStack() as turns:
-            connection = _open(path, turns, read_only=read_only, deadline=deadline)
-            if read_only:
-                turns.close()
+        with turns(path, is_reader=read_only, deadline=deadline) as own_turns:
+            connection = _open(path, own_turns, read_only=read_only, deadline=deadline)
             try:
                 with _explained(path):
                     yield connection
@@ -93,18 +92,13 @@ def _connected(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnec
         _in_this_process.release()
 
 
-def _open(path: Path, turns: ExitStack, *, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
-    """A connection, and a turn that is on the stack until others may ask for one too."""
-    begun = time.monotonic()
+def _open(path: Path, own_turns: Iterator[float], *, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
     while True:
-        turn_ends = turns.enter_context(turn(path, is_reader=read_only, begun=begun, deadline=deadline))
         try:
-            return _open_until(turn_ends, path, read_only=read_only)
+            return _open_until(next(own_turns), path, read_only=read_only)
         except HistoryBusyError:
             if time.monotonic() > deadline:
                 raise
-        turns.close()
-        rest()
 
 
 def _open_until(deadline: float, path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
