@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.errors import MachineError, ProblemError
+from tasks.judge.any_judge import AnyJudge
 from tasks.judge.cases import Case, Text, verdict_row
 from tasks.judge.judge import Judge
 from tasks.judge.long import OnProgress
@@ -88,7 +89,7 @@ def judge_source(
 
 
 def judge_cases(
-    judge: Judge,
+    judge: AnyJudge,
     cases: Iterable[Case],
     *,
     params: JudgeParams,
@@ -136,7 +137,7 @@ def changed(params: JudgeParams, **changes: Any) -> JudgeParams:
     return replace(params, **changes)  # type: ignore[type-var]
 
 
-def _verdict(judge: Judge, case: Case, *, seed: int, on_progress: OnProgress | None) -> Verdict:
+def _verdict(judge: AnyJudge, case: Case, *, seed: int, on_progress: OnProgress | None) -> Verdict:
     try:
         problem = case.problem()
     except ProblemError as error:
@@ -146,7 +147,7 @@ def _verdict(judge: Judge, case: Case, *, seed: int, on_progress: OnProgress | N
     return judge.judge(problem, case.as_candidate(), seed=seed, on_progress=on_progress)
 
 
-def _verdict_alone(ask: Callable[[Case], Verdict], judge: Judge, case: Case) -> Verdict:
+def _verdict_alone(ask: Callable[[Case], Verdict], judge: AnyJudge, case: Case) -> Verdict:
     """A verdict on a case on which the judge has failed while others were judged beside it."""
     for delay_s in RETRY_DELAYS_S:
         time.sleep(delay_s)
@@ -165,7 +166,7 @@ def _verdict_alone(ask: Callable[[Case], Verdict], judge: Judge, case: Case) -> 
     return _unexamined(judge, case, Status.CRASHED, detail)
 
 
-def _unexamined(judge: Judge, case: Case, status: Status, detail: str) -> Verdict:
+def _unexamined(judge: AnyJudge, case: Case, status: Status, detail: str) -> Verdict:
     """A verdict on what never came to run."""
     return Verdict(
         candidate_id=case.as_candidate().candidate_id,

@@ -1,0 +1,161 @@
+"""The Ray cluster that judges sit on: one that somebody has started, or one of this machine that ends with us.
+
+The only file that connects to Ray. What Ray would print is kept off the terminal; nothing is reported to anybody.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.errors import MachineError, ParamsError
+from tasks.params import JudgeParams
+
+LOCAL = "local"
+PROBE_S = 5.0
+JOIN_S = 40.0  # Ray itself gives up after 60 s, and then ends this process without a word of ours
+LEAVE_S = 30.0
+STORE_BYTES = 128 << 20  # texts and verdicts are small; Ray would take a third of the memory
+GPU_TYPE = "accelerator_type:"
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning
+    "RAY_worker_niceness": "0",  # judges that are nice are disturbed by any other program
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What one judge has to itself: a GPU of a model, or a machine's processor, and so many of its cores."""
+
+    accelerator: str | None
+    num_cpus: int
+
+    @property
+    def workers(self) -> int:
+        """How many candidates its judge takes at once."""
+        return max(1, self.num_cpus)
+
+
+@contextlib.contextmanager
+def joined(params: JudgeParams) -> Iterator[list[list[Place]]]:
+    """Be part of the cluster that params name.
+
+    Yields:
+        The places for judges by model of GPU; a single group for processors.
+
+    Raises:
+        MachineError: if there is no Ray here, no such cluster, or no device in it.
+        ParamsError: if the cluster lacks an accelerator that was asked for.
+    """
+    ray = _ray()
+    address = params.ray or LOCAL
+    if ray.is_initialized():  # whoever has joined before us also leaves
+        yield _places(ray.nodes(), params, address)
+        return
+    member = _Member(ray, address)
+    try:
+        member.join()
+        yield _places(ray.nodes(), params, address)
+    finally:
+        member.leave()
+
+
+def _ray() -> Any:
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise MachineError(
+            f"judging on several devices needs Ray, which is not installed here ({error}): "
+            "pip install -c constraints.txt -e '.[ray]', or set judge.device to cpu or cuda:0 and judge.ray to null"
+        ) from error
+    return ray
+
+
+class _Member:
+    """Joins and leaves in a thread of its own: joining may hang, and elsewhere Ray would take over our signals.
+
+    The thread lives as long as the membership, because a cluster of our own ends with the thread that started it.
+    """
+
+    def __init__(self, ray: Any, address: str) -> None:
+        self._ray = ray
+        self._address = address
+        self._failed: Exception | None = None
+        self._has_joined, self._is_leaving = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._stay, name="ray", daemon=True)
+
+    def join(self) -> None:
+        if ":" in self._address:
+            _probe(self._address)
+        self._thread.start()
+        is_timely = self._has_joined.wait(JOIN_S)
+        if self._failed is None and is_timely:
+            return
+        words = str(self._failed).strip().split("\n")[0] if self._failed else f"no answer within {JOIN_S:.0f} s"
+        how = "" if self._address == LOCAL else "; `ray start` makes this machine a part of it (docs/clusters.md)"
+        raise MachineError(f"the Ray cluster {self._address!r} cannot be joined: {words}{how}") from self._failed
+
+    def leave(self) -> None:
+        self._is_leaving.set()
+        if self._thread.is_alive():
+            self._thread.join(LEAVE_S)
+
+    def _stay(self) -> None:
+        more = _own_cluster() if self._address == LOCAL else {}
+        try:
+            self._ray.init(address=self._address, log_to_driver=False, logging_level="CRITICAL", **more)
+        except Exception as error:  # noqa: BLE001 - Ray raises what it likes; join tells it
+            self._failed = error
+        self._has_joined.set()
+        if self._failed is None:
+            self._is_leaving.wait()
+            self._ray.shutdown()
+
+
+def _own_cluster() -> dict[str, Any]:
+    return {
+        "num_cpus": len(os.sched_getaffinity(0)),
+        "include_dashboard": False,
+        "object_store_memory": STORE_BYTES,
+    }
+
+
+def _probe(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=PROBE_S).close()
+    except (OSError, OverflowError) as error:
+        raise MachineError(
+            f"nobody answers at {address}: {error}; give the address that `ray start --head` printed"
+        ) from error
+
+
+def _places(nodes: Sequence[Mapping[str, Any]], params: JudgeParams, address: str) -> list[list[Place]]:
+    resources = [node["Resources"] for node in nodes if node["Alive"]]
+    if params.device == "cpu":
+        cores = [int(each.get("CPU", 0)) for each in resources]
+        places = [Place(accelerator=None, num_cpus=min(params.workers, count)) for count in cores if count]
+        if not places:
+            raise MachineError(f"the Ray cluster {address!r} has no core to judge on")
+        return [places]
+    by_model: dict[str, list[Place]] = {}
+    for each in resources:
+        num_gpus = int(each.get("GPU", 0))
+        models = [name.removeprefix(GPU_TYPE) for name in each if name.startswith(GPU_TYPE)]
+        if num_gpus and models:
+            num_cpus = min(params.workers, int(each.get("CPU", 0)) // num_gpus)
+            by_model.setdefault(models[0], []).extend([Place(accelerator=models[0], num_cpus=num_cpus)] * num_gpus)
+    if not by_model:
+        raise MachineError(f"the Ray cluster {address!r} has no GPU; set judge.device to cpu")
+    if missing := [name for name in params.accelerators if name not in by_model]:
+        raise ParamsError(
+            f"the Ray cluster {address!r} has no {' and no '.join(missing)}; "
+            f"its GPUs are: {', '.join(sorted(by_model))}"
+        )
+    return [by_model[name] for name in params.accelerators or sorted(by_model)]
