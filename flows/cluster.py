@@ -23,6 +23,8 @@ GPU_TYPE = "accelerator_type:"
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning
+}
+OURS = {
     "RAY_worker_niceness": "0",  # judges that are nice are disturbed by any other program
 }
 
@@ -51,21 +53,21 @@ def joined(params: JudgeParams) -> Iterator[list[list[Place]]]:
         MachineError: if there is no Ray here, no such cluster, or no device in it.
         ParamsError: if the cluster lacks an accelerator that was asked for.
     """
-    ray = _ray()
     address = params.ray or LOCAL
+    ray = _ray(OURS if address == LOCAL else {})
     if ray.is_initialized():  # whoever has joined before us also leaves
-        yield _places(ray.nodes(), params, address)
+        yield places(_machines(ray), params)
         return
     member = _Member(ray, address)
     try:
         member.join()
-        yield _places(ray.nodes(), params, address)
+        yield places(_machines(ray), params)
     finally:
         member.leave()
 
 
-def _ray() -> Any:
-    for name, value in QUIET.items():
+def _ray(settings: Mapping[str, str]) -> Any:
+    for name, value in {**QUIET, **settings}.items():  # read when Ray is imported, and by what it starts
         os.environ.setdefault(name, value)
     try:
         import ray
@@ -136,26 +138,28 @@ def _probe(address: str) -> None:
         ) from error
 
 
-def _places(nodes: Sequence[Mapping[str, Any]], params: JudgeParams, address: str) -> list[list[Place]]:
-    resources = [node["Resources"] for node in nodes if node["Alive"]]
+def places(machines: Sequence[Mapping[str, float]], params: JudgeParams) -> list[list[Place]]:
+    """Room for judges among what machines have, by model of GPU; a single group for processors."""
     if params.device == "cpu":
-        cores = [int(each.get("CPU", 0)) for each in resources]
-        places = [Place(accelerator=None, num_cpus=min(params.workers, count)) for count in cores if count]
-        if not places:
-            raise MachineError(f"the Ray cluster {address!r} has no core to judge on")
-        return [places]
+        counts = [int(each.get("CPU", 0)) for each in machines]
+        found = [Place(accelerator=None, num_cpus=min(params.workers, count)) for count in counts if count]
+        if not found:
+            raise MachineError("the Ray cluster has no core to judge on")
+        return [found]
     by_model: dict[str, list[Place]] = {}
-    for each in resources:
+    for each in machines:
         num_gpus = int(each.get("GPU", 0))
         models = [name.removeprefix(GPU_TYPE) for name in each if name.startswith(GPU_TYPE)]
         if num_gpus and models:
             num_cpus = min(params.workers, int(each.get("CPU", 0)) // num_gpus)
             by_model.setdefault(models[0], []).extend([Place(accelerator=models[0], num_cpus=num_cpus)] * num_gpus)
     if not by_model:
-        raise MachineError(f"the Ray cluster {address!r} has no GPU; set judge.device to cpu")
+        raise MachineError("the Ray cluster has no GPU; set judge.device to cpu")
     if missing := [name for name in params.accelerators if name not in by_model]:
-        raise ParamsError(
-            f"the Ray cluster {address!r} has no {' and no '.join(missing)}; "
-            f"its GPUs are: {', '.join(sorted(by_model))}"
-        )
+        its = ", ".join(sorted(by_model))
+        raise ParamsError(f"the Ray cluster has no {' and no '.join(missing)}; its GPUs are: {its}")
     return [by_model[name] for name in params.accelerators or sorted(by_model)]
+
+
+def _machines(ray: Any) -> list[dict[str, float]]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]

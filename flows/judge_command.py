@@ -71,7 +71,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error("--workers is for --batch")
     if arguments.json and is_batch:
         parser.error("--json is for a single candidate; --out is JSON lines anyway")
-    with _sigterm_as_exit():
+    with sigterm_as_exit():
         try:
             return _judge_batch(arguments) if is_batch else _judge_one(arguments)
         except (ParamsError, RecordError) as error:
@@ -192,7 +192,7 @@ def _in_words(row: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def _sigterm_as_exit() -> Iterator[None]:
+def sigterm_as_exit() -> Iterator[None]:
     """SIGTERM unwinds like Ctrl-C does, so that the judge ends its processes; with the status a shell expects."""
 
     def leave(number: int, _frame: object) -> None:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.judge_command import sigterm_as_exit
 from flows.project import project_folder
 from tasks.errors import CudaL1Error, ParamsError, RecordError
 from tasks.problems.problem import PRECISIONS, Problem
@@ -91,7 +92,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             f"no problem has {' or '.join(arguments.only)} in its id; the first is {next(iter(problems))}"
         )
     wanted = [kernel for kernel in kernels if kernel.problem_id in chosen]
-    with Docket.open(arguments.out) as docket:
+    with sigterm_as_exit(), Docket.open(arguments.out) as docket:
         failures = 0 if arguments.report_only else _judge(arguments, chosen, wanted, docket)
         _report(arguments, chosen, wanted, docket)
     return 1 if failures else 0

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from flows.cluster import Place
-from flows.seats import LOST_IN_A_ROW, Seat, Seats, first_line
+from flows.seats import LOST_IN_A_ROW, Seat, Seats, in_words
 from tasks.errors import MachineError, WorkerError
 from tasks.judge.batch import changed
 from tasks.judge.long import OnProgress
@@ -116,7 +116,7 @@ class Panel:
                     raise _LostError(str(error.cause), again=False) from None
                 raise error.cause from None
             except RayError as error:
-                raise _LostError(first_line(error)) from None
+                raise _LostError(in_words(error)) from None
             self._seats.require_open()
             if on_progress is not None:
                 self._pass_on(seat, ticket, on_progress)

@@ -220,7 +220,7 @@ class Seats:
         except MachineError as error:
             self.lose(seat, str(error), again=False)
         except RayError as error:
-            self.lose(seat, first_line(error), again=True)
+            self.lose(seat, in_words(error), again=True)
         else:
             with self._change:
                 self.device, self.environment = sitting.device, self.environment or sitting.environment
@@ -237,9 +237,12 @@ class Seats:
                 raise MachineError(f"its {name} is {theirs.get(name)}, not {ours.get(name)} as elsewhere")
 
 
-def first_line(error: Exception) -> str:
-    """Ray's messages go on with advice on logs."""
-    return str(error).strip().split("\n")[0]
+def in_words(error: Exception) -> str:
+    """What Ray says, without its traces and its advice on logs."""
+    lines = [line for line in str(error).split("\n") if line.strip()]
+    if missing := [line for line in lines if line.startswith("ModuleNotFoundError")]:
+        return f"{missing[-1]}; install this package on every machine of the cluster (docs/clusters.md)"
+    return lines[0] if lines else type(error).__name__
 
 
 def _kill(seat: Seat) -> None:
