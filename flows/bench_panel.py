@@ -3,8 +3,8 @@
     python -m flows.bench_panel --devices 1 2 4                       # the built-in rewrites
     python -m flows.bench_panel --devices 1 2 4 --kernels h100.json   # kernels that were released for KernelBench
 
-With n GPUs every candidate is judged n times, so that each GPU has as much to do as the one alone; that is done twice with
-one GPU, which tells how much speedups shift by themselves. With --device cpu, the numbers are of cores of this machine.
+With n GPUs every candidate is judged n times, so that each GPU has as much to do as the one alone. With one GPU that is
+done twice, which tells how far speedups shift by themselves. With --device cpu, the numbers are of cores.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def judged(pairs: Sequence[Pair], params: JudgeParams, *, num_devices: int) -> R
 
 
 def report(rounds: Sequence[Round]) -> str:
-    """A table in Markdown; the first round is what shifts are relative to, the faster with one device what rates are."""
+    """A table in Markdown: shifts since the first round, and rates relative to the faster one on one device."""
     first = rounds[0]
     alone = max(each.per_hour for each in rounds if each.num_devices == first.num_devices) / first.num_devices
     lines = [

@@ -16,10 +16,12 @@ from tasks.params import JudgeParams
 
 LOCAL = "local"
 PROBE_S = 5.0
-JOIN_S = 40.0  # Ray itself gives up after 60 s, and then ends this process without a word of ours
+JOIN_S = 30.0  # Ray itself gives up after 60 s, and then ends this process without a word of ours
 LEAVE_S = 30.0
 STORE_BYTES = 128 << 20  # texts and verdicts are small; Ray would take a third of the memory
+REMEDY = "`ray start` makes this machine a part of it, with the same token on both (docs/clusters.md)"
 GPU_TYPE = "accelerator_type:"
+UNNAMED = "some that Ray has no name for"
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning
@@ -31,10 +33,12 @@ OURS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """What one judge has to itself: a GPU of a model, or a machine's processor, and so many of its cores."""
+    """What one judge has to itself: cores of a machine, and perhaps a GPU."""
 
-    accelerator: str | None
     num_cpus: int
+    num_gpus: int = 0
+    accelerator: str | None = None
+    """The GPU's model, if Ray has a name for it."""
 
     @property
     def workers(self) -> int:
@@ -100,12 +104,12 @@ class _Member:
         if self._failed is None and is_timely:
             return
         words = str(self._failed).strip().split("\n")[0] if self._failed else f"no answer within {JOIN_S:.0f} s"
-        how = "" if self._address == LOCAL else "; `ray start` makes this machine a part of it (docs/clusters.md)"
+        how = "" if self._address == LOCAL else f"; {REMEDY}"
         raise MachineError(f"the Ray cluster {self._address!r} cannot be joined: {words}{how}") from self._failed
 
     def leave(self) -> None:
         self._is_leaving.set()
-        if self._thread.is_alive():
+        if self._has_joined.is_set():
             self._thread.join(LEAVE_S)
 
     def _stay(self) -> None:
@@ -142,17 +146,17 @@ def places(machines: Sequence[Mapping[str, float]], params: JudgeParams) -> list
     """Room for judges among what machines have, by model of GPU; a single group for processors."""
     if params.device == "cpu":
         counts = [int(each.get("CPU", 0)) for each in machines]
-        found = [Place(accelerator=None, num_cpus=min(params.workers, count)) for count in counts if count]
+        found = [Place(num_cpus=min(params.workers, count)) for count in counts if count]
         if not found:
             raise MachineError("the Ray cluster has no core to judge on")
         return [found]
     by_model: dict[str, list[Place]] = {}
     for each in machines:
-        num_gpus = int(each.get("GPU", 0))
-        models = [name.removeprefix(GPU_TYPE) for name in each if name.startswith(GPU_TYPE)]
-        if num_gpus and models:
+        if num_gpus := int(each.get("GPU", 0)):
+            model = next((name.removeprefix(GPU_TYPE) for name in each if name.startswith(GPU_TYPE)), None)
             num_cpus = min(params.workers, int(each.get("CPU", 0)) // num_gpus)
-            by_model.setdefault(models[0], []).extend([Place(accelerator=models[0], num_cpus=num_cpus)] * num_gpus)
+            place = Place(num_cpus=num_cpus, num_gpus=1, accelerator=model)
+            by_model.setdefault(model or UNNAMED, []).extend([place] * num_gpus)
     if not by_model:
         raise MachineError("the Ray cluster has no GPU; set judge.device to cpu")
     if missing := [name for name in params.accelerators if name not in by_model]:

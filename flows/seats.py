@@ -21,7 +21,7 @@ from tasks.params import JudgeParams
 
 LOOK_S = 1.0
 OPEN_S = 180.0
-"""For judges to open: others may still hold the devices, and a machine may be cold."""
+"""For judges to open: others may still hold the devices."""
 RETURN_S = 300.0
 """Without any living judge."""
 CLOSE_S = 10.0
@@ -128,11 +128,7 @@ class Seats:
                 self._change.notify_all()
 
     def require_open(self) -> None:
-        """Let nobody wait for judges that were sent home.
-
-        Raises:
-            MachineError: if the seats are closed.
-        """
+        """Raise MachineError when the seats are closed: judges that were sent home answer nobody."""
         if self._is_closed:
             raise MachineError("the panel of judges was closed")
 
@@ -179,7 +175,7 @@ class Seats:
 
         asked = {
             "num_cpus": place.num_cpus,
-            "num_gpus": 0 if place.accelerator is None else 1,
+            "num_gpus": place.num_gpus,
             "accelerator_type": place.accelerator,
             "max_restarts": 0,  # another one is started instead, which no question reaches before it has opened
             "max_concurrency": place.workers + SIDE_DOORS,

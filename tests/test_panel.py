@@ -7,17 +7,21 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from judge_builders import PARAMS, problem_of
 from kernelbench_builders import reference, released, right, write_lines, wrong
 
+from flows.chamber import Chamber
 from flows.cli import main
+from flows.cluster import Place, places
 from flows.docket import JOURNAL, Docket, DocketCase, judge_all
 from flows.judges import open_judge
+from tasks.errors import MachineError
 from tasks.judge.batch import changed
-from tasks.params import JudgeParams
+from tasks.params import JudgeParams, LongParams
 from tasks.variants.candidate import Candidate
 
 ROOT = Path(__file__).parent.parent
@@ -90,6 +94,49 @@ def test_when_a_machine_dies_its_candidates_are_judged_elsewhere_and_none_twice(
     assert set(dict(spread).values()) >= {"correct", "wrong_output", "crashed"}
 
 
+@pytest.mark.slow
+def test_judges_are_replaced_when_their_processes_die_and_when_a_machine_comes_back(cluster):
+    case = cases()[0]
+    node = cluster.add_node(num_cpus=1, **SMALL)
+    with open_judge(changed(QUICK, ray=cluster.address, workers=1)) as judge:
+        num_judges = len(chambers())
+        assert num_judges == judge.workers
+        for pid in chambers():
+            os.kill(pid, signal.SIGKILL)
+        assert outcome(judge.judge(case.problem, case.candidate, seed=0)) == "correct"
+        cluster.remove_node(node, allow_graceful=False)
+        cluster.add_node(num_cpus=1, **SMALL)
+        deadline = time.monotonic() + END_S
+        while len(chambers()) < num_judges:
+            assert time.monotonic() < deadline
+            with ThreadPoolExecutor(num_judges) as pool:  # a judge that died is missed when it is asked
+                asked = [pool.submit(judge.judge, case.problem, case.candidate, seed=0) for _ in range(num_judges)]
+                assert {outcome(each.result()) for each in asked} == {"correct"}
+    assert not chambers()
+
+
+@pytest.mark.slow
+def test_progress_is_heard_and_whoever_hears_it_can_call_the_judgement_off(cluster):
+    case = cases()[0]
+    params = changed(QUICK, ray=cluster.address, workers=1, tier="long", long=LongParams(window_s=30.0))
+    heard = []
+
+    def listen(share, words):
+        heard.append((share, words))
+        raise InterruptedError("enough")
+
+    started = time.monotonic()
+    with open_judge(params) as judge, pytest.raises(InterruptedError):
+        judge.judge(case.problem, case.candidate, seed=0, on_progress=listen)
+    assert time.monotonic() - started < END_S
+    assert 0 <= heard[0][0] < 1
+
+
+def test_other_code_is_not_asked():
+    with pytest.raises(MachineError, match="another version of this package"):
+        Chamber().open(QUICK, "another")
+
+
 @pytest.fixture
 def kernels(tmp_path, monkeypatch):
     """The current folder, outside of any project, with a file of one problem and a kernel for it."""
@@ -146,24 +193,27 @@ def test_a_cluster_without_the_devices_asked_for_is_refused(cluster, capsys):
 
 
 def test_each_gpu_gets_a_judge_and_each_model_a_panel():
-    from flows.cluster import Place, places
+    def gpu(model, num_cpus):
+        return Place(num_cpus=num_cpus, num_gpus=1, accelerator=model)
 
     machines = [
         {"CPU": 16.0, "GPU": 2.0, "accelerator_type:H100": 1.0},
         {"CPU": 8.0, "GPU": 1.0, "accelerator_type:H200": 1.0},
         {"CPU": 4.0},
         {"CPU": 2.0, "GPU": 4.0, "accelerator_type:H100": 1.0},
+        {"CPU": 8.0, "GPU": 1.0},
     ]
-    h100, h200 = (
-        [Place(accelerator="H100", num_cpus=6)] * 2 + [Place(accelerator="H100", num_cpus=0)] * 4,
-        [Place(accelerator="H200", num_cpus=6)],
+    h100, h200, unnamed = (
+        [gpu("H100", 6)] * 2 + [gpu("H100", 0)] * 4,
+        [gpu("H200", 6)],
+        [gpu(None, 6)],
     )
     asked = changed(JudgeParams(), device="cuda", workers=6)
-    assert places(machines, asked) == [h100, h200]
+    assert places(machines, asked) == [h100, h200, unnamed]
     assert places(machines, changed(asked, accelerators=("H200",))) == [h200]
     assert [place.workers for place in h100] == [6, 6, 1, 1, 1, 1]
     on_processors = places(machines, changed(asked, device="cpu"))
-    assert on_processors == [[Place(accelerator=None, num_cpus=count) for count in (6, 6, 4, 2)]]
+    assert on_processors == [[Place(num_cpus=count) for count in (6, 6, 4, 2, 6)]]
 
 
 @pytest.mark.slow
@@ -203,6 +253,11 @@ def descendants(pid):
         grown = {child for child, parent in parents.items() if parent in pids} - found
         found |= grown
     return found
+
+
+def chambers():
+    """Processes of judges in clusters that this process has started."""
+    return [pid for pid, _ in descendants(os.getpid()) if "ray::Chamber" in command_line(pid)]
 
 
 def command_line(pid):
