@@ -120,6 +120,8 @@ class _Member:
             self._failed = error
         self._has_joined.set()
         if self._failed is None:
+            # Else it writes to our output what it hears of machines that die, though told to be quiet; the seats tell.
+            self._ray._private.worker.print_to_stdstream = lambda *_, **__: None
             self._is_leaving.wait()
             self._ray.shutdown()
 

@@ -21,12 +21,13 @@ from tasks.params import JudgeParams
 
 LOOK_S = 1.0
 OPEN_S = 180.0
-"""For judges to open: others may still hold the devices."""
+"""For one judge to open: others may still hold the devices."""
+GRACE_S = 30.0
+"""For the others, when one has opened: Ray takes half a minute to notice that a machine has died."""
 RETURN_S = 300.0
 """Without any living judge."""
 CLOSE_S = 10.0
-LOST_IN_A_ROW = 3
-"""At one place, or over one candidate."""
+LOST_IN_A_ROW = 3  # at one place, or over one candidate
 MUST_AGREE = ("torch", "python", "driver", "machine")
 """Parts of the environment that timings depend on; the others are told in each verdict."""
 SIDE_DOORS = 2  # threads of a chamber for questions beside judgements
@@ -71,7 +72,7 @@ class Seats:
         self.environment: Mapping[str, str] = {}
 
     def open(self) -> None:
-        """Wait until all judges have opened that do so in time.
+        """Wait until all judges have opened that do so in time; the others take their seats later.
 
         Raises:
             MachineError: if none has.
@@ -81,7 +82,8 @@ class Seats:
                 self._start(place)
             self._usher.start()
             with self._change:
-                self._change.wait_for(lambda: all(seat.sitting for seat in self._seats), timeout=OPEN_S)
+                self._change.wait_for(lambda: self.device or not self._seats, timeout=OPEN_S)
+                self._change.wait_for(lambda: all(seat.sitting for seat in self._seats), timeout=GRACE_S)
                 num_open = sum(seat.sitting is not None for seat in self._seats)
             if not num_open:
                 raise MachineError(self.mishap or f"no device became free within {OPEN_S:.0f} s; others may hold them")
