@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-optimize bench-history fuzz soak soak-history clean
+.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-panel bench-optimize bench-history fuzz soak soak-history clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -33,6 +33,9 @@ bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; r
 
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
 	@python -m flows.bench_judge $(BENCH_JUDGE)
+
+bench-panel: setup  ## candidates an hour with 1, 2 and 4 GPUs, and how far neighbours shift speedups; BENCH_PANEL="--devices 1 2"
+	@python -m flows.bench_panel $(BENCH_PANEL)
 
 bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in docs/results/optimize-cpu.md
 	@python -m flows.bench_optimize $(BENCH_OPTIMIZE)

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from flows.collection import Specimen, read_collection
+from flows.judges import open_judge
 from tasks.errors import CudaL1Error, RecordError
-from tasks.judge.referees import AnyJudge, open_judge
+from tasks.judge.any_judge import AnyJudge
 from tasks.judge.verdict import Verdict
 from tasks.params import JudgeParams, load_params
 

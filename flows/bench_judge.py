@@ -24,8 +24,8 @@ from pathlib import Path
 
 from flows.collection import Specimen, read_collection
 from flows.engine import progress, say
+from flows.judges import open_judge
 from tasks.errors import CudaL1Error
-from tasks.judge.referees import open_judge
 from tasks.params import JudgeParams, Params, load_params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem

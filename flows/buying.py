@@ -52,7 +52,7 @@ def buy_variants(stage: Stage, problems: Mapping[str, Problem], expenses: Expens
             judges,
             ledger,
             device=stage.params.judge.device,
-            workers=stage.params.judge.workers,
+            workers=judges.workers,
             on_trial=on_trial,
         )
         try:

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import json
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +16,8 @@ from typing import Any, Self
 from flows.engine import progress
 from flows.journal import Journal
 from tasks.errors import MachineError, RecordError
+from tasks.judge.any_judge import AnyJudge
 from tasks.judge.baselines import baseline_candidate
-from tasks.judge.referees import AnyJudge
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.report.rejudged import Answer
@@ -55,10 +56,11 @@ class Session:
 
 
 class Docket:
-    """All answers given so far, of whatever devices; an answer is on disk before it counts."""
+    """All answers given so far, of whatever devices; an answer is on disk before it counts. Thread safe."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self._lock = threading.Lock()
         self.answers = [_answer(row, journal.path) for row in journal.rows]
 
     @classmethod
@@ -93,8 +95,9 @@ class Docket:
             is_recalled=is_recalled,
         )
         about = {"problem_hash": answer.problem_hash, "origin": answer.origin, "is_recalled": is_recalled}
-        self._journal.append([{"problem_set": case.problem.problem_set, **about, **verdict.to_json()}])
-        self.answers.append(answer)
+        with self._lock:
+            self._journal.append([{"problem_set": case.problem.problem_set, **about, **verdict.to_json()}])
+            self.answers.append(answer)
 
     def pending(self, cases: Sequence[DocketCase], judge: AnyJudge) -> list[DocketCase]:
         """Those without an answer from such a device under this protocol and version of torch."""
@@ -181,13 +184,24 @@ def cases_of(
     return list({case.key: case for case in reversed(cases)}.values())[::-1]
 
 
-def judge_all(judge: AnyJudge, cases: Sequence[DocketCase], docket: Docket, *, workers: int, stop_at: float) -> Session:
+def judge_all(
+    judge: AnyJudge,
+    cases: Sequence[DocketCase],
+    docket: Docket,
+    *,
+    workers: int,
+    stop_at: float,
+    is_alone: bool,
+    name: str = "",
+) -> Session:
     """Judge the cases side by side, each answer kept at once.
 
     A case on which the judge itself fails is tried again after the others.
 
     Args:
         stop_at: monotonic time from which on nothing new is begun.
+        is_alone: whether each has a device to itself, so that running out of memory is its own fault.
+        name: of the progress bar, where there are several.
 
     Raises:
         MachineError: if this machine cannot judge any more.
@@ -195,7 +209,7 @@ def judge_all(judge: AnyJudge, cases: Sequence[DocketCase], docket: Docket, *, w
     waiting = deque((case, 1) for case in cases)
     running: dict[Future[Verdict], tuple[DocketCase, int]] = {}
     session = Session()
-    bar = progress("judging", total=len(cases), unit="candidate")
+    bar = progress(f"{name}judging", total=len(cases), unit="candidate")
     pool = ThreadPoolExecutor(workers, thread_name_prefix="judge")
     try:
         while True:
@@ -207,7 +221,7 @@ def judge_all(judge: AnyJudge, cases: Sequence[DocketCase], docket: Docket, *, w
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 case, attempt = running.pop(future)
                 error = future.exception()
-                if error is None and workers > 1 and OUT_OF_MEMORY in future.result().detail.lower():
+                if error is None and not is_alone and OUT_OF_MEMORY in future.result().detail.lower():
                     session.crowded.append(case)
                 elif error is None:
                     docket.keep(case, future.result())

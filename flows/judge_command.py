@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from flows.verdict_file import VerdictFile
+    from tasks.judge.any_judge import AnyJudge
     from tasks.judge.cases import Case
-    from tasks.judge.referees import AnyJudge
     from tasks.params import JudgeParams
 
     Rows = Generator[dict[str, Any], None, None]
@@ -71,7 +71,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error("--workers is for --batch")
     if arguments.json and is_batch:
         parser.error("--json is for a single candidate; --out is JSON lines anyway")
-    with _sigterm_as_exit():
+    with sigterm_as_exit():
         try:
             return _judge_batch(arguments) if is_batch else _judge_one(arguments)
         except (ParamsError, RecordError) as error:
@@ -80,7 +80,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
 
 
 def _judge_one(arguments: argparse.Namespace) -> int:
-    from tasks.judge.batch import judge_cases
+    from tasks.judge.batch import changed, judge_cases
     from tasks.judge.cases import Case, Text
 
     reference, candidate = (Text.of_file(path) for path in (arguments.reference, arguments.candidate))
@@ -91,6 +91,8 @@ def _judge_one(arguments: argparse.Namespace) -> int:
         case_id=str(arguments.candidate), reference=reference, candidate=candidate, precision=arguments.precision
     )
     params, seed = _params(arguments, workers=1)
+    if params.is_spread:  # a single case needs no cluster
+        params = changed(params, ray=None, accelerators=(), device="cpu" if params.device == "cpu" else "cuda:0")
     with _open_judge(params) as judge, _bar(total=1.0, unit="window") as bar:
 
         def show(share: float, words: str) -> None:
@@ -124,7 +126,7 @@ def _judge_batch(arguments: argparse.Namespace) -> int:
 
 def _rest(file: "VerdictFile", cases: "list[Case]", params: "JudgeParams", seed: int) -> "Rows":
     """Verdicts on the cases that have none yet."""
-    from tasks.judge.batch import judge_cases
+    from tasks.judge.batch import changed, judge_cases
 
     num_done = len(file.rows)
     with _open_judge(params) as judge, _bar(total=len(cases), initial=num_done, unit="case") as bar:
@@ -133,7 +135,8 @@ def _rest(file: "VerdictFile", cases: "list[Case]", params: "JudgeParams", seed:
         def show(share: float, words: str) -> None:
             bar.set_postfix_str(f"{share:.0%} {words}")
 
-        verdicts = judge_cases(judge, cases[num_done:], params=params, seed=seed, on_progress=show)
+        asked = changed(params, workers=judge.workers)
+        verdicts = judge_cases(judge, cases[num_done:], params=asked, seed=seed, on_progress=show)
         with contextlib.closing(verdicts):
             for row in verdicts:
                 yield row
@@ -160,12 +163,14 @@ def _params(arguments: argparse.Namespace, *, workers: int | None) -> "tuple[Jud
     timeout_s = arguments.timeout_s or (TIMEOUT_S if device == "cpu" else CUDA_TIMEOUT_S)
     changes = {"device": device, "tier": arguments.tier, "workers": workers, "timeout_s": timeout_s}
     asked = {name: value for name, value in changes.items() if value is not None}
+    if arguments.device:  # here, and not on the cluster of params.yaml
+        asked |= {"ray": None, "accelerators": ()}
     return changed(judge, **asked), seed
 
 
 @contextlib.contextmanager
 def _open_judge(params: "JudgeParams") -> "Iterator[AnyJudge]":
-    from tasks.judge.referees import open_judge
+    from flows.judges import open_judge
 
     with contextlib.ExitStack() as stack:
         try:
@@ -187,7 +192,7 @@ def _in_words(row: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def _sigterm_as_exit() -> Iterator[None]:
+def sigterm_as_exit() -> Iterator[None]:
     """SIGTERM unwinds like Ctrl-C does, so that the judge ends its processes; with the status a shell expects."""
 
     def leave(number: int, _frame: object) -> None:

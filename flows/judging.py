@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from flows.engine import Stage, progress, say
 from flows.journal import Journal
+from flows.judges import open_judge
 from flows.recording import Recorder
 from flows.runs import run_of
 from tasks.errors import RetryableError
 from tasks.history.records import Sample
-from tasks.judge.referees import AnyJudge, open_judge
+from tasks.judge.any_judge import AnyJudge
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -42,7 +43,8 @@ class Court:
         self._stage = stage
         self._judge = judge
         self._problems = problems
-        self._workers = workers
+        self.workers = workers
+        """Candidates judged at once."""
         self._journal = Journal(stage.folder / journal)
         self._record = Recorder(run_of(stage), problems)
         own = [Verdict.from_json(row) for row in self._journal.rows]
@@ -64,7 +66,7 @@ class Court:
         # The history is told of the candidates first: a verdict must never stand there without its text.
         self._record.candidates(candidates)
         self._record.verdicts(list(reused.values()))
-        with ThreadPoolExecutor(max_workers=self._workers) as pool:
+        with ThreadPoolExecutor(max_workers=self.workers) as pool:
             futures = [pool.submit(self._judge_patiently, candidate) for candidate in todo.values()]
             try:
                 for future in as_completed(futures):
@@ -137,16 +139,17 @@ def court(
     journal: str = "verdicts.jsonl",
     workers: int | None = None,
 ) -> Iterator[Court]:
-    """A court with a judge of its own, closed at the end whatever happens.
+    """A court with judges of its own, closed at the end whatever happens.
 
     Args:
         known: verdicts of earlier stages; their texts are not judged again.
         journal: file in the stage's working folder; a court that judges known texts afresh needs one of its own.
-        workers: candidates judged side by side, where it is not judge.workers: 1 for timings nobody disturbs.
+        workers: candidates judged side by side on each device, where it is not judge.workers: 1 for timings nobody
+            disturbs.
     """
     params = stage.params.judge if workers is None else replace(stage.params.judge, workers=workers)  # type: ignore[type-var]
     with open_judge(params) as judge:
-        seat = Court(stage, judge, problems, known=known, journal=journal, workers=params.workers)
+        seat = Court(stage, judge, problems, known=known, journal=journal, workers=judge.workers)
         try:
             yield seat
         finally:

@@ -13,13 +13,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.judge_command import sigterm_as_exit
 from flows.project import project_folder
 from tasks.errors import CudaL1Error, ParamsError, RecordError
 from tasks.problems.problem import PRECISIONS, Problem
 
 if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
     from flows.docket import Docket
-    from tasks.judge.referees import AnyJudge
     from tasks.params import JudgeParams
     from tasks.variants.imported import ImportedKernel
 
@@ -46,7 +48,11 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
         "--candidates", type=Path, nargs="+", default=[], metavar="FILE", help="JSON lines with kernels"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="verdicts and tables; continued")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda:N (default: cpu)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda:N, or cuda for every GPU (default: cpu)")
+    parser.add_argument("--ray", metavar="ADDRESS", help="judge on a Ray cluster: HOST:PORT, auto, or local")
+    parser.add_argument(
+        "--accelerator", nargs="+", default=[], metavar="NAME", help="models of GPU, such as H100 (default: all)"
+    )
     parser.add_argument(
         "--tier", choices=("screen", "long"), default="screen", help="seconds, or the paper's half hour"
     )
@@ -55,7 +61,7 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     )
     parser.add_argument("--baselines", nargs="*", metavar="NAME", help="default: all that the device can run")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="problems whose id contains one of these")
-    parser.add_argument("--workers", type=int, default=1, help="candidates judged at once (default: 1)")
+    parser.add_argument("--workers", type=int, default=1, help="candidates judged at once on a device (default: 1)")
     parser.add_argument("--timeout-s", type=float, help="of one candidate (default: 120, on a GPU 300: builds count)")
     parser.add_argument("--stop-after-s", type=float, default=float("inf"), help="begin nothing new after so long")
     parser.add_argument("--report-only", action="store_true", help="judge nothing, make the tables")
@@ -86,7 +92,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             f"no problem has {' or '.join(arguments.only)} in its id; the first is {next(iter(problems))}"
         )
     wanted = [kernel for kernel in kernels if kernel.problem_id in chosen]
-    with Docket.open(arguments.out) as docket:
+    with sigterm_as_exit(), Docket.open(arguments.out) as docket:
         failures = 0 if arguments.report_only else _judge(arguments, chosen, wanted, docket)
         _report(arguments, chosen, wanted, docket)
     return 1 if failures else 0
@@ -120,47 +126,16 @@ def _judge(
     docket: "Docket",
 ) -> int:
     """Judge what has no verdict yet; returns on how many the judge itself failed."""
-    from flows.docket import cases_of, judge_all
-    from tasks.judge.baselines import usable_baselines
-    from tasks.judge.batch import changed
-    from tasks.judge.referees import open_judge
+    from flows.kernelbench_judging import Agenda, judge_agenda
 
-    stop_at = time.monotonic() + arguments.stop_after_s
-    params = _params(arguments)
-    baselines = usable_baselines(params.device, arguments.baselines)
-    cases = cases_of(problems.values(), kernels, baselines)
-    with open_judge(params) as judge:
-        _say(f"judging on {judge.device} ({params.device}) behind walls: {judge.environment['walls']}")
-        _recall(docket, judge, problems, baselines)
-        todo = docket.pending(cases, judge)
-        _say(f"{len(cases) - len(todo)} of {len(cases)} have verdicts; {len(todo)} to go")
-        session = judge_all(judge, todo, docket, workers=params.workers, stop_at=stop_at)
-    failures = session.failures
-    if session.crowded:
-        _say(f"{len(session.crowded)} ran out of memory beside others, and are judged alone")
-        with open_judge(changed(params, workers=1)) as judge:
-            failures += judge_all(judge, session.crowded, docket, workers=1, stop_at=stop_at).failures
-    left = len(docket.pending(cases, judge))
-    for words in failures:
-        _say(f"no verdict: {words}")
-    _say(
-        f"{len(cases) - left} of {len(cases)} have verdicts"
-        + (f"; {left} to go: give the command again" if left else "")
+    agenda = Agenda(
+        problems=problems,
+        kernels=kernels,
+        baselines=arguments.baselines,
+        history=_history(),
+        stop_at=time.monotonic() + arguments.stop_after_s,
     )
-    return len(failures)
-
-
-def _recall(docket: "Docket", judge: "AnyJudge", problems: Mapping[str, Problem], baselines: Sequence[str]) -> None:
-    """Take over what the history knows about the baselines, on a machine that has one."""
-    history = _history()
-    if history is None or not history.exists():
-        return
-    try:
-        count = docket.recall(history, judge, problems.values(), baselines)
-    except CudaL1Error as error:
-        _say(f"the history cannot be asked for baselines: {error}")
-    else:
-        _say(f"{count} timings of baselines are known from the history")
+    return judge_agenda(agenda, _params(arguments), docket)
 
 
 def _report(
@@ -192,6 +167,8 @@ def _history() -> Path | None:
 
 
 def _params(arguments: argparse.Namespace) -> "JudgeParams":
+    from pydantic import ValidationError
+
     from tasks.judge.batch import changed
     from tasks.params import JudgeParams
 
@@ -200,13 +177,24 @@ def _params(arguments: argparse.Namespace) -> "JudgeParams":
         return changed(
             JudgeParams(),
             device=arguments.device,
+            ray=arguments.ray,
+            accelerators=tuple(arguments.accelerator),
             tier=arguments.tier,
             workers=arguments.workers,
             timeout_s=timeout_s,
             memory_bytes=MEMORY_BYTES,
         )
-    except ValueError as error:
-        raise ParamsError(f"--device {arguments.device} is neither cpu nor cuda:N, such as cuda:0") from error
+    except ValidationError as error:
+        raise ParamsError(_explained(error.errors()[0])) from error
+
+
+def _explained(mistake: "ErrorDetails") -> str:
+    name, value = ".".join(map(str, mistake["loc"])), mistake["input"]
+    if name == "device":
+        return f"--device {value} is neither cpu nor cuda:N, such as cuda:0, nor cuda for every GPU"
+    if name == "ray":
+        return f"--ray {value} is neither HOST:PORT nor auto nor local"
+    return mistake["msg"].removeprefix("Value error, ")
 
 
 def _is_chosen(problem_id: str, words: Sequence[str]) -> bool:

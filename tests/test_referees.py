@@ -16,7 +16,7 @@ import pytest
 
 from tasks.errors import MachineError, WorkerError
 from tasks.judge.judge import Judge
-from tasks.judge.referees import MAX_THREADS, Referees, open_judge
+from tasks.judge.referees import MAX_THREADS, Referees, local_judge
 from tasks.judge.turnstile import Turnstile
 from tests.judge_builders import KERNELS, PARAMS, kernel, with_source
 
@@ -31,8 +31,8 @@ def referees() -> Iterator[Referees]:
 
 
 def test_few_candidates_at_once_need_one_process_and_many_need_more() -> None:
-    assert isinstance(open_judge(replace(PARAMS, workers=MAX_THREADS)), Judge)
-    many = open_judge(MANY)
+    assert isinstance(local_judge(replace(PARAMS, workers=MAX_THREADS)), Judge)
+    many = local_judge(MANY)
     assert isinstance(many, Referees)
     assert [referee.num_free for referee in many._referees] == [3, 3]
 

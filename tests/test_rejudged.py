@@ -186,15 +186,15 @@ def test_a_failure_of_the_judge_is_tried_again_and_stops_no_other_case(tmp_path,
     cases = cases_of(PROBLEMS.values(), KERNELS, [])
     judge = FailingJudge({"level1/1": times})
     with Docket.open(tmp_path) as docket:
-        failures = judge_all(judge, cases, docket, workers=2, stop_at=float("inf")).failures
+        failures = judge_all(judge, cases, docket, workers=2, stop_at=float("inf"), is_alone=False).failures
         assert len(docket.answers) == len(cases) - (not has_answer)
         assert len(failures) == (not has_answer)
         assert all("level1/1" in words and "a process died" in words for words in failures)
         assert [case.problem.problem_id for case in docket.pending(cases, judge)] == ["level1/1"] * (not has_answer)
 
 
-@pytest.mark.parametrize(("workers", "is_kept"), [(2, False), (1, True)])
-def test_who_runs_out_of_memory_beside_others_is_judged_alone(tmp_path, workers, is_kept):
+@pytest.mark.parametrize(("is_alone", "is_kept"), [(False, False), (True, True)])
+def test_who_runs_out_of_memory_beside_others_is_judged_alone(tmp_path, is_alone, is_kept):
     class SmallDevice(FailingJudge):
         def judge(self, problem, candidate, *, seed):
             found = answer(candidate, status=Status.CRASHED).verdict
@@ -202,7 +202,7 @@ def test_who_runs_out_of_memory_beside_others_is_judged_alone(tmp_path, workers,
 
     with Docket.open(tmp_path) as docket:
         cases = cases_of(PROBLEMS.values(), KERNELS, [])
-        session = judge_all(SmallDevice({}), cases, docket, workers=workers, stop_at=float("inf"))
+        session = judge_all(SmallDevice({}), cases, docket, workers=2, stop_at=float("inf"), is_alone=is_alone)
         assert len(docket.answers) == (len(cases) if is_kept else 0)
         assert len(session.crowded) == (0 if is_kept else len(cases))
 
@@ -210,7 +210,7 @@ def test_who_runs_out_of_memory_beside_others_is_judged_alone(tmp_path, workers,
 def test_a_machine_that_cannot_ends_the_run_with_what_was_kept(tmp_path):
     cases = cases_of(PROBLEMS.values(), KERNELS, [])
     with Docket.open(tmp_path) as docket, pytest.raises(MachineError, match="disk"):
-        judge_all(FailingJudge({"level2/3": None}), cases, docket, workers=1, stop_at=float("inf"))
+        judge_all(FailingJudge({"level2/3": None}), cases, docket, workers=1, stop_at=float("inf"), is_alone=True)
     with Docket.open(tmp_path) as docket:
         assert [each.verdict.problem_id for each in docket.answers] == ["level1/1", "level1/2"]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.errors import MachineError, ProblemError
+from tasks.judge.any_judge import AnyJudge
 from tasks.judge.cases import Case, Text, verdict_row
 from tasks.judge.judge import Judge
 from tasks.judge.long import OnProgress
-from tasks.judge.referees import AnyJudge
 from tasks.judge.verdict import Status, Verdict
 from tasks.params import JudgeParams
 
@@ -60,7 +60,7 @@ def judge_source(
     >>> row["status"], row["speedup"]  # doctest: +SKIP
     ('correct', 1.31)
 
-    Starts a judge, which takes seconds; to judge many, use open_judge and judge_cases.
+    Starts a judge, which takes seconds; to judge many, open a Judge and use judge_cases.
 
     Args:
         reference: defines Model and get_inputs. A text with a line break is a source, any other is a path.

@@ -63,7 +63,7 @@ class Judge:
     def __enter__(self) -> Self:
         environment.require_linux()
         if self._params.device != "cpu":
-            self._device = Device(int(self._params.device.removeprefix("cuda:")))
+            self._device = Device(int(self._params.device.removeprefix("cuda").removeprefix(":") or 0))
             self._lease = Lease(self._device)
             self._usual_switch_s = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_S)
@@ -92,6 +92,11 @@ class Judge:
     def protocol(self) -> str:
         """The version of the way of judging; verdicts of different tiers have different ones."""
         return PROTOCOL_OF_TIER[self._params.tier]
+
+    @property
+    def workers(self) -> int:
+        """How many candidates are judged at once."""
+        return self._params.workers
 
     def judge(
         self,

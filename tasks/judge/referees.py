@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tasks.errors import WorkerError
+from tasks.judge.any_judge import AnyJudge
 from tasks.judge.judge import Judge
 from tasks.judge.long import OnProgress
 from tasks.judge.timing import PROTOCOL_OF_TIER
@@ -31,8 +32,8 @@ MAX_THREADS = 4
 """Candidates that one process judges at once."""
 
 
-def open_judge(params: JudgeParams) -> "contextlib.AbstractContextManager[AnyJudge]":
-    """What judges params.workers candidates at once on this machine; to be entered."""
+def local_judge(params: JudgeParams) -> contextlib.AbstractContextManager[AnyJudge]:
+    """What judges params.workers candidates at once on one device of this machine; to be entered."""
     return Judge(params) if params.workers <= MAX_THREADS else Referees(params)
 
 
@@ -51,6 +52,7 @@ class Referees:
         self._params = params
         self._referees = [_Referee(replace(params, workers=share)) for share in shares]  # type: ignore[type-var]
         self._changed = threading.Condition()
+        self.workers = params.workers
         self.device = ""
         self.environment: Mapping[str, str] = {}
 
@@ -180,7 +182,6 @@ class _Manager(BaseManager):
 
 
 _Manager.register("Bench", _Bench)
-AnyJudge = Judge | Referees
 
 
 def _end_with_parent() -> None:

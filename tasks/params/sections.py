@@ -38,9 +38,14 @@ class LongParams:
 class JudgeParams:
     """How a candidate is checked and timed; shared by every stage that judges."""
 
-    device: Annotated[str, Field(pattern=r"^(cpu|cuda:\d+)$")] = "cpu"
+    device: Annotated[str, Field(pattern=r"^(cpu|cuda|cuda:\d+)$")] = "cpu"
+    """cpu, one GPU such as cuda:0, or cuda: every GPU of this machine, or of the cluster that `ray` names."""
+    ray: Annotated[str, Field(pattern=r"^(local|auto|[^\s:/@]+:\d+)$")] | None = None
+    """A Ray cluster to judge on: HOST:PORT, auto for the one this machine belongs to, or local for one of its own."""
+    accelerators: tuple[str, ...] = ()
+    """Models of GPU to judge on, as Ray calls them, such as H100; all that the cluster has when empty."""
     workers: Count = 1
-    """Candidates judged side by side on the CPU. Each worker uses one core; more workers than cores disturb timings."""
+    """Candidates judged side by side on each device. Each takes one core; more workers than cores disturb timings."""
     trials: Annotated[Integer, Field(ge=2)] = 3
     """Fresh random inputs, each with weights of its own, that a candidate must get right."""
     rounds: Annotated[Integer, Field(ge=5)] = 9
@@ -60,6 +65,19 @@ class JudgeParams:
     second_look_tolerance: Positive = 0.2
     """A jump in the screen counts if two sessions differ by at most this share."""
     long: LongParams = LongParams()
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether judges sit on several devices, each in a process that Ray starts."""
+        return self.ray is not None or self.device == "cuda"
+
+    @model_validator(mode="after")
+    def _is_in_one_place(self) -> Self:
+        if self.ray is not None and ":" in self.device:
+            raise ValueError(f"ray gives out whole devices: device must be cuda or cpu, not {self.device}")
+        if self.accelerators and self.device != "cuda":
+            raise ValueError(f"accelerators are chosen among GPUs: device must be cuda, not {self.device}")
+        return self
 
 
 @section
