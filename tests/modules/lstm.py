@@ -37,4 +37,4 @@ class Stack(nn.Module):
 
 
 def get_inputs():
-    return (torch.randn(4, 12, 16),)
+    return (torch.randn(4, 5, 16),)
