@@ -24,6 +24,7 @@ from tasks.variants.rewrites import (
     slowdowns,
     storage,
     transposes,
+    triton,
     windows,
 )
 from tasks.variants.rewriting import Rewrite
@@ -51,7 +52,7 @@ _MODULES: tuple[ModuleType, ...] = (
     slowdowns,
 )
 
-_CUDA_MODULES: tuple[ModuleType, ...] = (cuda_layers, cuda_graph)
+_CUDA_MODULES: tuple[ModuleType, ...] = (triton, cuda_layers, cuda_graph)
 
 
 def _all_of(modules: tuple[ModuleType, ...]) -> tuple[Rewrite, ...]:
