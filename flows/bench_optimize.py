@@ -1,9 +1,10 @@
 """How much faster does `cuda-l1 optimize` make the built-in problems, held-out ones included, in ten minutes?
 
-    python -m flows.bench_optimize [--minutes 10] [--limit N] [--afresh]
+    python -m flows.bench_optimize [--minutes 10] [--limit N] [--device cuda:0] [--afresh]
 
 Every problem goes through the code of the command, without the long tier; what counts is the verdict on the file that
-would be written. Continues where a run that was ended stopped. Makes docs/results/optimize-cpu.md from its records.
+would be written. Continues where a run that was ended stopped. Makes docs/results/optimize-cpu.md, or
+optimize-cuda.md, from its records.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import Any
 
 from flows.engine import progress
 from flows.journal import Journal
+from flows.kernelbench import CUDA_LIMITS
 from flows.optimize import Optimization, Settings
 from flows.optimize_document import verdict_document
 from flows.optimize_judging import Judges, Record
@@ -36,7 +38,7 @@ from tasks.search.texts import problem_texts
 from tasks.search.user_file import read_user_file
 
 FOLDER = Path("work/bench_optimize")
-PAGE = Path("docs/results/optimize-cpu.md")
+PAGES = Path("docs/results")
 MINUTES = 10.0
 RESERVE = 0.95
 """Of the time is given out: the last judgement of a problem may take longer than is left."""
@@ -77,23 +79,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench_optimize", description=__doc__)
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--limit", type=int, help="only the first so many problems")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda:N; each kind has its own page (default: cpu)")
     parser.add_argument("--afresh", action="store_true", help="forget the records of a run before")
     asked = parser.parse_args(arguments)
+    kind = asked.device.partition(":")[0]
+    records_path, page_path = FOLDER / f"records-{kind}.jsonl", PAGES / f"optimize-{kind}.md"
     if asked.afresh:
-        (FOLDER / "records.jsonl").unlink(missing_ok=True)
+        records_path.unlink(missing_ok=True)
     problems = list(load_problems(load_params().problems).values())[: asked.limit]
-    records = Journal(FOLDER / "records.jsonl")
+    records = Journal(records_path)
     try:
-        rows = _measured(problems, records, minutes=asked.minutes)
+        rows = _measured(problems, records, minutes=asked.minutes, device=asked.device)
     finally:
         records.close()
-    page = render(rows, minutes=asked.minutes)
-    PAGE.write_text(page)
-    sys.stdout.write(page.partition("\n## Every")[0] + f"\n{PAGE}\n")
+    page = render(rows, minutes=asked.minutes, device=asked.device)
+    page_path.write_text(page)
+    sys.stdout.write(page.partition("\n## Every")[0] + f"\n{page_path}\n")
     return 0
 
 
-def _measured(problems: Sequence[Problem], records: Journal, *, minutes: float) -> list[dict[str, Any]]:
+def _measured(problems: Sequence[Problem], records: Journal, *, minutes: float, device: str) -> list[dict[str, Any]]:
     """A row for each problem; those that the records have are not measured again."""
     known = {row["problem_id"]: row for row in records.rows}
     todo = [problem for problem in problems if problem.problem_id not in known]
@@ -101,7 +106,8 @@ def _measured(problems: Sequence[Problem], records: Journal, *, minutes: float) 
     workers = min(len(os.sched_getaffinity(0)), max(len(todo), 1))
     began_at = time.monotonic() - spent_s
     clock = Clock(deadline=began_at + RESERVE * 60 * minutes, problems_left=len(todo), at_once=workers)
-    params = changed(JudgeParams(), workers=workers, timeout_s=TIMEOUT_S)
+    limits = CUDA_LIMITS if device.startswith("cuda") else {"timeout_s": TIMEOUT_S}
+    params = changed(JudgeParams(), device=device, workers=workers, **limits)
     lock = threading.Lock()
 
     def measure(problem: Problem) -> None:
@@ -136,7 +142,7 @@ def _optimized(problem: Problem, judges: Judges, params: JudgeParams, *, seconds
             checks_gradients=False,
         )
         record = Record(None, [])
-        proposers = rewriting(texts.shown, seed=settings.seed)
+        proposers = rewriting(texts.shown, seed=settings.seed, device=params.device)
         optimization = Optimization(
             file, facts, texts, settings=settings, judges=judges, record=record, proposers=proposers
         )
@@ -158,10 +164,10 @@ def _optimized(problem: Problem, judges: Judges, params: JudgeParams, *, seconds
     }
 
 
-def render(rows: Sequence[dict[str, Any]], *, minutes: float) -> str:
+def render(rows: Sequence[dict[str, Any]], *, minutes: float, device: str) -> str:
     """The page of results."""
     judged = [row for row in rows if row.get("device")]
-    device, torch = (judged[0]["device"], judged[0]["environment"]["torch"]) if judged else ("no device", "none")
+    model, torch = (judged[0]["device"], judged[0]["environment"]["torch"]) if judged else ("no device", "none")
     took_s, cores = max(row["at_s"] for row in rows), len(os.sched_getaffinity(0))
     groups = {
         "all": rows,
@@ -171,9 +177,9 @@ def render(rows: Sequence[dict[str, Any]], *, minutes: float) -> str:
     return (
         "\n\n".join(
             [
-                "# `cuda-l1 optimize` on the CPU",
+                f"# `cuda-l1 optimize` on {'a GPU' if device.startswith('cuda') else 'the CPU'}",
                 f"{len(rows)} built-in problems, {took_s / 60:.1f} minutes for all of them (asked for: {minutes:g}), "
-                f"built-in rewrites only, {cores} cores, one thread a program, {device}, torch {torch}, protocol "
+                f"built-in rewrites only, {cores} cores, one thread a program, {model}, torch {torch}, protocol "
                 f"`{PROTOCOL}`, by `make bench-optimize`.",
                 _EXPLANATION,
                 "\n".join([*_SUMMARY_HEAD, *(_summary(name, group) for name, group in groups.items() if group)]),

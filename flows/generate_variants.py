@@ -19,6 +19,7 @@ from tasks.problems.problem import Problem
 from tasks.variants.builtin import BuiltinProvider
 from tasks.variants.candidate import Candidate
 from tasks.variants.compiler.provider import CompilerProvider
+from tasks.variants.rewrites import rewrites_for
 
 if TYPE_CHECKING:
     from flows.trials import Trial
@@ -62,7 +63,7 @@ def generate_variants(stage: Stage) -> None:
 def _rewritten(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
     """At most max_per_problem distinct candidates a problem of the built-in provider, none of them run yet."""
     params = stage.params.generate_variants
-    provider = BuiltinProvider(params)
+    provider = BuiltinProvider(params, rewrites=rewrites_for(stage.params.judge.device))
     candidates: list[Candidate] = []
     with progress("generating", total=len(problems), unit="problem") as bar:
         for problem in problems.values():

@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 8 << 30  # compilers of graphs and of kernels take more than a program does
 TIMEOUT_S, CUDA_TIMEOUT_S = 120.0, 300.0
+CUDA_LIMITS = {"memory_bytes": MEMORY_BYTES, "timeout_s": CUDA_TIMEOUT_S}
 SHOWN_MISTAKES = 3
+BUILTIN = "builtin"
 HISTORY = Path("data/history.duckdb")
 EPILOG = """Everything judged is kept in FOLDER/verdicts.jsonl at once: killed at any time, the same command continues,
-also on another machine that has the folder. Exit codes: 0 done, 1 something failed, 2 wrong usage, 3 this machine
-cannot judge."""
+also on another machine that has the folder. What --provider proposes is in FOLDER/proposals.jsonl and not written
+again; with --report-only it is written and not judged, for a machine that can only judge. Exit codes: 0 done,
+1 something failed, 2 wrong usage, 3 this machine cannot judge."""
 
 
 def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -46,6 +49,10 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     )
     parser.add_argument(
         "--candidates", type=Path, nargs="+", default=[], metavar="FILE", help="JSON lines with kernels"
+    )
+    parser.add_argument("--provider", choices=(BUILTIN,), help="whose candidates to judge besides, on a GPU")
+    parser.add_argument(
+        "--proposals", type=int, default=4, metavar="K", help="candidates of --provider a problem (default: 4)"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="verdicts and tables; continued")
     parser.add_argument("--device", default="cpu", help="cpu, cuda:N, or cuda for every GPU (default: cpu)")
@@ -81,9 +88,12 @@ def list_problems(source: str) -> None:
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from flows.docket import Docket
+    from flows.proposals import proposals
 
-    if arguments.workers < 1 or arguments.stop_after_s <= 0 or (arguments.timeout_s or 1) <= 0:
-        parser.error("--workers, --timeout-s and --stop-after-s must be above 0")
+    if min(arguments.proposals, arguments.workers) < 1 or min(arguments.stop_after_s, arguments.timeout_s or 1) <= 0:
+        parser.error("--proposals, --workers, --timeout-s and --stop-after-s must be above 0")
+    if arguments.provider and not arguments.device.startswith("cuda"):
+        parser.error(f"--provider {arguments.provider} proposes for a GPU: name it with --device")
     problems = _read_problems(arguments)
     kernels = _read_kernels(arguments.candidates, problems)
     chosen = {name: each for name, each in problems.items() if _is_chosen(name, arguments.only)}
@@ -93,6 +103,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         )
     wanted = [kernel for kernel in kernels if kernel.problem_id in chosen]
     with sigterm_as_exit(), Docket.open(arguments.out) as docket:
+        if arguments.provider:
+            wanted += proposals(chosen.values(), arguments.out, device=arguments.device, count=arguments.proposals)
         failures = 0 if arguments.report_only else _judge(arguments, chosen, wanted, docket)
         _report(arguments, chosen, wanted, docket)
     return 1 if failures else 0

@@ -146,17 +146,19 @@ def _optimized(
 def _settings(arguments: argparse.Namespace) -> "Settings":
     import os
 
+    from flows.kernelbench import CUDA_LIMITS
     from flows.optimize import Settings
     from tasks.judge.batch import changed
     from tasks.params import JudgeParams
 
     seconds = 60 * arguments.minutes
     window_s = WINDOW_SHARE * seconds if arguments.window_s is None else arguments.window_s
+    limits = CUDA_LIMITS if arguments.device.startswith("cuda") else {}
     workers = arguments.workers or min(len(os.sched_getaffinity(0)), MAX_WORKERS)
     return Settings(
         seconds=seconds,
         window_s=max(window_s, 0.0),
-        judge=changed(JudgeParams(), device=arguments.device, workers=workers),
+        judge=changed(JudgeParams(), device=arguments.device, workers=workers, **limits),
         candidates=arguments.candidates,
         baselines=tuple(arguments.baselines) if arguments.baselines else None,
         seed=arguments.seed,

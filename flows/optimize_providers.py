@@ -21,6 +21,7 @@ from tasks.search.texts import with_prefix
 from tasks.search.writers import Asked, Writer
 from tasks.variants.candidate import Candidate
 from tasks.variants.compiler.provider import TIMEOUT_S, CompilerProvider
+from tasks.variants.rewrites import rewrites_for
 from tasks.variants.rewriting import ORIGIN as REWRITES
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class Providers:
     def _of(self, name: str) -> Iterator[Proposer]:
         generators = self._chosen.generators
         if name == BUILTIN:
-            yield from rewriting(self._problem, seed=self._seed)
+            yield from rewriting(self._problem, seed=self._seed, device=self._device)
         elif name == COMPILER:
             if self._device != "cpu":
                 raise ProblemError(f"--provider {COMPILER} writes C++ for the CPU: leave it out for {self._device}")
@@ -207,12 +208,13 @@ class Providers:
         )
 
 
-def rewriting(problem: Problem, *, seed: int) -> list[Proposer]:
+def rewriting(problem: Problem, *, seed: int, device: str) -> list[Proposer]:
     """Rewrites that learn from what was found.
 
     Where calls can be put into the forward, they start from that form, and from the text as it is too.
     """
-    return [Compositions(problem, seed=seed, start=start) for start in starting_programs(problem)]
+    rewrites = rewrites_for(device)
+    return [Compositions(problem, seed=seed, start=start, rewrites=rewrites) for start in starting_programs(problem)]
 
 
 def _state(folder: Path) -> list[str]:

@@ -183,7 +183,7 @@ class Seats:
             "max_concurrency": place.workers + SIDE_DOORS,
             "scheduling_strategy": "SPREAD",
         }
-        actor = ray.remote(Chamber).options(**asked).remote()
+        actor: Any = ray.remote(Chamber).options(**asked).remote()
         opening = actor.open.remote(changed(self._params, workers=place.workers), self._code)
         seat = Seat(place=place, actor=actor, opening=opening, num_lost=num_lost)
         with self._change:

@@ -96,7 +96,7 @@ def optimized(
         settings=settings,
         judges=judges,  # type: ignore[arg-type]
         record=record or Record(None, []),
-        proposers=rewriting(texts.shown, seed=0) if proposers is None else proposers,
+        proposers=rewriting(texts.shown, seed=0, device="cpu") if proposers is None else proposers,
         on_change=lambda progress: (
             optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
         ),

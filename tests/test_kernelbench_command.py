@@ -149,6 +149,21 @@ def test_judging_needs_no_data_frames_and_the_tables_come_later(folder, capsys):
     assert "behind walls" not in capsys.readouterr().err
 
 
+def test_proposals_are_written_once_and_come_along_to_a_machine_that_can_only_judge(folder, capsys):
+    proposing = command("--provider", "builtin", "--proposals", "3", "--device", "cuda:0", "--only", "level1/1")
+    assert main([*proposing, "--report-only"]) == 0
+    rows = [json.loads(line) for line in (folder / "out/proposals.jsonl").read_text().splitlines()]
+    assert [len(row["candidates"]) for row in rows] == [3]
+    assert all("class ModelNew" in candidate["source"] for candidate in rows[0]["candidates"])
+    running = elsewhere(folder, *proposing, "--report-only", program=("-c", WITHOUT_THEM))
+    said = running.communicate(timeout=100)[1]
+    assert running.returncode == 0, said
+    assert [json.loads(line) for line in (folder / "out/proposals.jsonl").read_text().splitlines()] == rows
+    with pytest.raises(SystemExit, match="2"):
+        main(command("--provider", "builtin"))
+    assert "--provider builtin proposes for a GPU" in capsys.readouterr().err
+
+
 def test_baselines_come_from_the_history_the_next_time(folder, capsys):
     for name in ("dvc.yaml", "params.yaml"):
         (folder / name).touch()

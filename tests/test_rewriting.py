@@ -104,6 +104,8 @@ def test_rendering_adds_and_drops_imports_as_names_are_used():
         pytest.param("(a ** b) ** c", "(a ** b) ** c", id="power groups from the right"),
         pytest.param("(-a) ** b", "(-a) ** b", id="sign of a base"),
         pytest.param("a ** (-b)", "a ** -b", id="sign of an exponent"),
+        pytest.param("not (a and b)", "not (a and b)", id="denied pair"),
+        pytest.param("not (a > b)", "not a > b", id="denied comparison"),
         pytest.param("f((a + b))", "f(a + b)", id="argument"),
         pytest.param("(a + b).t()", "(a + b).t()", id="object of a method"),
         pytest.param("a[(b + 1):(c)]", "a[b + 1:c]", id="slice"),

@@ -11,6 +11,7 @@ from tasks.errors import MachineError, ProblemError
 from tasks.problems.parsing import parsed
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
+from tasks.variants.capture import CAPTURED, COPIED, named
 
 _SUBCLASS = {
     "eager": """
@@ -48,33 +49,10 @@ class ModelNew(Model):
                 place.copy_(item)
         graph.replay()
         return _baseline_copied(outputs)
-
-    def _baseline_captured(self, inputs):
-        static = [_baseline_copied(item) for item in inputs]
-        buffers = [(buffer, buffer.clone()) for buffer in self.buffers()]
-        stream, side = torch.cuda.current_stream(), torch.cuda.Stream()
-        side.wait_stream(stream)
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                super().forward(*static)
-        stream.wait_stream(side)
-        for buffer, before in buffers:  # warming up must leave no trace, such as in running statistics
-            buffer.copy_(before)
-        torch.clear_autocast_cache()  # a weight that was cast outside of the graph would stay as it is now
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            outputs = super().forward(*static)
-        torch.clear_autocast_cache()
-        return graph, static, outputs
-''',
+'''
+    + named(CAPTURED, "_baseline"),
 }
-_COPIED = """
-
-def _baseline_copied(value):
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    return torch.utils._pytree.tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
-"""
+_COPIED = named(COPIED, "_baseline")
 BASELINES = tuple(_SUBCLASS)
 NEED_CUDA = ("compile_reduce_overhead", "cuda_graph")
 """On a processor there are no graphs to capture: these would be timed as something else under their name."""

@@ -16,15 +16,16 @@ from tasks.variants.rewrites import REWRITES
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
-HOPE_OF_GROUP = {"kernel": 1.3, "fusion": 1.2, "graph": 1.15, "algebra": 1.1}
+HOPE_OF_GROUP = {"triton": 1.3, "kernel": 1.3, "capture": 1.25, "fusion": 1.2, "graph": 1.15, "algebra": 1.1}
 """The factor that is hoped for of a rewrite that was not judged alone."""
 HOPE = 1.05
 WORTH_EXTENDING = 0.97
 """Speedup below which a text is not rewritten further: one that is only as fast as the reference may open a way."""
 DRAWS = 2
 """Times that each rewrite is applied to a text: where it fits several places, it chooses one at random."""
-SAME_AS_BASELINE = ("compile_forward", "compile_forward_whole")
-"""Not proposed: without a composition they are the baseline "compile", with one compile_forward_static is as good."""
+SAME_AS_BASELINE = ("compile_forward", "compile_forward_whole", "compile_forward_replayed")
+"""Not proposed: without a composition they are baselines; with one compile_forward_static and compile_and_replay are
+as good."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,9 @@ class _Cleaner(cst.CSTTransformer):
     def leave_UnaryOperation(
         self, original_node: cst.UnaryOperation, updated_node: cst.UnaryOperation
     ) -> cst.UnaryOperation:
-        return updated_node.with_changes(expression=_bare(updated_node.expression, at_least=_binding(updated_node)))
+        # "and" must not be taken for part of what follows a "not".
+        own = _PRECEDENCE[cst.Comparison] if isinstance(updated_node.operator, cst.Not) else _binding(updated_node)
+        return updated_node.with_changes(expression=_bare(updated_node.expression, at_least=own))
 
     def leave_Comparison(self, original_node: cst.Comparison, updated_node: cst.Comparison) -> cst.Comparison:
         return updated_node.with_changes(left=_bare(updated_node.left, at_least=5))

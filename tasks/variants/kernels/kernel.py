@@ -32,7 +32,7 @@ def kernel_for(region: Region) -> Kernel:
     Raises:
         Unsupported: if no loop nest of ours computes it.
     """
-    root, reduced, full = _with_kept_dimensions(without_needless_checks(region.root))
+    root, reduced, full = with_kept_dimensions(without_needless_checks(region.root))
     leaves = [node for node in walk(root) if isinstance(node, Leaf)]
     loops = {node.loop for node in walk(root) if isinstance(node, Carried)}
     if not leaves or len(loops) > 1:
@@ -92,7 +92,7 @@ class Interface:
         return Kernel(source, tuple(natural([*lines, *([f"return {out}"] if is_last else self.after)])))
 
 
-def _with_kept_dimensions(root: Node) -> tuple[Node, tuple[int, int] | None, Shape]:
+def with_kept_dimensions(root: Node) -> tuple[Node, tuple[int, int] | None, Shape]:
     """The tree with reduced dimensions kept as 1, which dimensions those are, and the shape before reducing."""
     reduces = [node for node in walk(root) if isinstance(node, Reduce)]
     if not reduces:

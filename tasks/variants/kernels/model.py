@@ -68,6 +68,11 @@ def _assign_all(body: list[ast.stmt], scope: Shapes) -> None:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 scope.values[name] = scope.of(value)
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+                found = [scope.of(value) for value in values]
+                scope.values |= {
+                    each.id: one for each, one in zip(names, found, strict=True) if isinstance(each, ast.Name)
+                }
 
 
 def _returned(function: ast.FunctionDef, scope: Shapes) -> tuple[object, ...]:

@@ -94,6 +94,13 @@ def clamp(x: Node, low: Node | None, high: Node | None) -> Node:
     return operate("({0} < {1} ? {1} : {0} > {2} ? {2} : {0})", x, low, high)
 
 
+def bent(x: Node, *settings: float) -> Node:
+    """A leaky ReLU of one slope, or a hard tanh between two limits."""
+    if len(settings) == 1:
+        return operate("({0} < 0.0f ? {0} * {1} : {0})", x, Number(*settings))
+    return clamp(x, *map(Number, settings))
+
+
 def power(x: Node, exponent: float) -> Node:
     """A constant power; the small whole ones as torch has them, by multiplication."""
     known = {

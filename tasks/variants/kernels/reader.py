@@ -18,6 +18,8 @@ _LAYERS = {
     "ReLU": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "SiLU": "silu", "Mish": "mish", "Softplus": "softplus",
     "Hardswish": "hardswish", "ReLU6": "relu6", "Softsign": "softsign", "Identity": "clone",
 }  # fmt: skip
+# Functions of straight pieces, with their settings.
+_BENT = {"LeakyReLU": {"negative_slope": 0.01}, "Hardtanh": {"min_val": -1.0, "max_val": 1.0}}
 _REDUCTIONS = {"sum", "mean", "max", "min", "amax", "amin", "norm", "var", "logsumexp"}
 
 
@@ -117,6 +119,14 @@ class Reader:
                 low, high = call.argument(1, "min"), call.argument(2, "max")
                 limits = [None if limit is None else self.read(limit) for limit in (low, high)]
                 return operators.clamp(self.read(operands[0]), *limits)
+            case "leaky_relu" | "hardtanh":
+                defaults = _BENT["LeakyReLU" if call.name == "leaky_relu" else "Hardtanh"]
+                given = [call.argument(place, word) for place, word in enumerate(defaults, start=1)]
+                values = [
+                    one if each is None else self._constant(each)
+                    for each, one in zip(given, defaults.values(), strict=True)
+                ]
+                return operators.bent(self.read(operands[0]), *values)
             case "where" if len(operands) == 3:
                 return operate("({0:0} ? {1:1} : {2:1})", *(self.read(operand) for operand in operands))
             case "masked_fill" if len(operands) == 3:
@@ -171,6 +181,16 @@ class Reader:
             return None
         if layer.kind in _LAYERS and not layer.arguments and not layer.keywords:
             return operate(operators.UNARY[_LAYERS[layer.kind]], self.read(expression.args[0]))
+        if layer.kind in _BENT:
+            defaults = _BENT[layer.kind]
+            named = {**defaults, **dict(zip(defaults, layer.arguments, strict=False)), **dict(layer.keywords)}
+            values = [named[word] for word in defaults]
+            is_known = all(map(is_number, values)) and len(layer.arguments) <= len(defaults)
+            if not is_known or set(named) - {*defaults, "inplace"} or named.get("inplace"):
+                return None
+            return operators.bent(self.read(expression.args[0]), *map(float, values))  # type: ignore[arg-type]
+        if layer.kind == "GELU" and not layer.arguments and not layer.keywords:
+            return operators.gelu(self.read(expression.args[0]), approximate="none")
         if layer.kind == "LayerNorm" and len(layer.arguments) == 1 and {w for w, _ in layer.keywords} <= {"eps"}:
             x = self.read(expression.args[0])
             weight, bias = (Leaf(f"{name}.{part}", x.shape[-1:]) for part in ("weight", "bias"))

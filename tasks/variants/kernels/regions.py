@@ -22,8 +22,10 @@ class Region:
     """The name that the kernel's result gets; None when it is returned at once."""
     after: tuple[str, ...]
     """Lines that stay below it."""
-    replaced: int
-    """How many steps went into the kernel."""
+    lines: tuple[str, ...]
+    """The steps that go into the kernel."""
+    inputs: tuple[str, ...]
+    """Variables that those read and others bind."""
 
 
 def regions(model: Model) -> Iterator[Region]:
@@ -47,8 +49,16 @@ def regions(model: Model) -> Iterator[Region]:
             before=tuple(step.text() for place, step in kept if place < last),
             target=steps[last].targets[0] if steps[last].targets else None,
             after=tuple(step.text() for place, step in kept if place > last),
-            replaced=len(places),
+            lines=tuple(step.text() for place, step in enumerate(steps) if place in places and not step.bound),
+            inputs=_inputs(model, steps, places),
         )
+
+
+def _inputs(model: Model, steps: list[Step], places: set[int]) -> tuple[str, ...]:
+    inside = {name for place in places for name in steps[place].targets}
+    read = set().union(*(steps[place].reads() for place in places))
+    local = [*model.arguments, *(name for step in steps for name in step.targets)]
+    return tuple(name for name in dict.fromkeys(local) if name in read - inside)
 
 
 def _known(shapes: Shapes, steps: list[Step]) -> Shapes:

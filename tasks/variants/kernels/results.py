@@ -1,13 +1,23 @@
 """Shapes of what products, layers and rearrangements make of tensors of known shapes."""
 
 import math
+import re
 
 from tasks.variants.kernels.values import Layer, Shape, Tensor, Value, broadcast, is_size
 
 _LAYERS_OF_SAME_SHAPE = {
     "ReLU", "GELU", "SiLU", "Sigmoid", "Tanh", "Mish", "Softplus", "ELU", "LeakyReLU", "Hardtanh", "Hardswish",
     "LayerNorm", "RMSNorm", "BatchNorm1d", "BatchNorm2d", "GroupNorm", "Dropout", "Identity", "Softmax", "LogSoftmax",
+    "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "SELU", "CELU", "Hardsigmoid", "ReLU6",
 }  # fmt: skip
+_CONVOLUTION = ("in_channels", "out_channels", "kernel_size", "stride", "padding")
+_ARGUMENTS = {
+    "Conv": (*_CONVOLUTION, "dilation", "groups"),
+    "ConvTranspose": (*_CONVOLUTION, "output_padding", "groups", "bias", "dilation"),
+    "MaxPool": ("kernel_size", "stride", "padding", "dilation"),
+    "AvgPool": ("kernel_size", "stride", "padding"),
+}
+_DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0, "ceil_mode": False}
 
 
 def multiplied(left: Value, right: Value) -> Value:
@@ -24,22 +34,40 @@ def through_layer(layer: Layer, given: Value) -> Value:
         return None
     if layer.kind in _LAYERS_OF_SAME_SHAPE:
         return given
-    if layer.kind == "Conv2d" and len(given.shape) == 4:
-        return _convolved(layer, given.shape)
+    found = re.fullmatch(r"(Conv|ConvTranspose|MaxPool|AvgPool)(\d)d", layer.kind)
+    if found and len(given.shape) == int(found[2]) + 2:
+        return _slid(layer, found[1], given.shape)
     if layer.kind == "Linear" and len(layer.arguments) > 1 and is_size(layer.arguments[1]):
         return Tensor((*given.shape[:-1], layer.arguments[1]))  # type: ignore[arg-type]
     return None
 
 
-def _convolved(layer: Layer, shape: Shape) -> Value:
-    named = dict(zip(("in", "out", "kernel_size", "stride", "padding"), layer.arguments, strict=False))
-    named = {"stride": 1, "padding": 0, **named, **dict(layer.keywords)}
-    sizes = [named.get(name) for name in ("out", "kernel_size", "stride", "padding")]
-    if "dilation" in named or not all(is_size(size) for size in sizes):
+def _slid(layer: Layer, kind: str, shape: Shape) -> Value:
+    """The shape after a window has gone over the places of a batch of pictures, volumes or series."""
+    named = {**_DEFAULTS, **dict(zip(_ARGUMENTS[kind], layer.arguments, strict=False)), **dict(layer.keywords)}
+    if kind.endswith("Pool") and ("stride" not in dict(layer.keywords) and len(layer.arguments) < 2):
+        named["stride"] = named.get("kernel_size")
+    rank = len(shape) - 2
+    channels = named.get("out_channels") if kind.startswith("Conv") else shape[1]
+    sizes = [_each(named[name], rank) for name in ("stride", "padding", "dilation", "output_padding")]
+    kernel = _each(named.get("kernel_size"), rank)
+    if not is_size(channels) or kernel is None or any(size is None for size in sizes) or named["ceil_mode"]:
         return None
-    channels, kernel, stride, padding = sizes
-    places = ((size + 2 * padding - kernel) // stride + 1 for size in shape[2:])  # type: ignore[operator]
-    return Tensor((shape[0], channels, *places))  # type: ignore[arg-type]
+    places = []
+    settings = zip(shape[2:], kernel, *(each for each in sizes if each), strict=True)
+    for size, width, stride, padding, dilation, more in settings:
+        reach = dilation * (width - 1)
+        if kind == "ConvTranspose":
+            places.append((size - 1) * stride - 2 * padding + reach + more + 1)
+        else:
+            places.append((size + 2 * padding - reach - 1) // stride + 1)
+    return Tensor((shape[0], channels, *places)) if min(places) > 0 else None  # type: ignore[arg-type]
+
+
+def _each(value: Value, rank: int) -> tuple[int, ...] | None:
+    """A setting for every dimension."""
+    sizes = value if isinstance(value, tuple) else (value,) * rank
+    return sizes if len(sizes) == rank and all(map(is_size, sizes)) else None  # type: ignore[return-value]
 
 
 def rearranged(name: str, shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:

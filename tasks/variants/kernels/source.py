@@ -36,12 +36,12 @@ class Writer:
     """A value that goes to the output's memory for a later pass."""
 
     def body(self) -> list[str]:
-        phases = _phases(self.root)
-        self.kept = _worth_keeping(self.root, phases) if self._varies(self.root) else None
+        passes = phases(self.root)
+        self.kept = _worth_keeping(self.root, passes) if self._varies(self.root) else None
         if self.geometry.has_rows:
             self.line("#pragma omp parallel for", depth=0)
             self.open("for (long r = 0; r < rows; r++) {")
-        for reduces in phases:
+        for reduces in passes:
             self._reduce(reduces)
         if self._varies(self.root):
             self._name_rows([self.root])
@@ -196,7 +196,7 @@ class Writer:
         self.line("}")
 
 
-def _phases(root: Node) -> list[list[Reduce]]:
+def phases(root: Node) -> list[list[Reduce]]:
     """The reductions in passes: one needs the passes before its own to be over."""
     passes: dict[Reduce, int] = {}
     for node in walk(root):

@@ -6,6 +6,8 @@ from tasks.variants.rewrites import (
     activations,
     affine,
     attention,
+    cuda_graph,
+    cuda_layers,
     faults,
     graph,
     hoisting,
@@ -22,6 +24,7 @@ from tasks.variants.rewrites import (
     slowdowns,
     storage,
     transposes,
+    triton,
     windows,
 )
 from tasks.variants.rewriting import Rewrite
@@ -49,6 +52,20 @@ _MODULES: tuple[ModuleType, ...] = (
     slowdowns,
 )
 
-REWRITES: tuple[Rewrite, ...] = tuple(
-    value for module in _MODULES for value in vars(module).values() if isinstance(value, Rewrite)
-)
+_CUDA_MODULES: tuple[ModuleType, ...] = (triton, cuda_layers, cuda_graph)
+
+
+def _all_of(modules: tuple[ModuleType, ...]) -> tuple[Rewrite, ...]:
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Rewrite))
+
+
+REWRITES = _all_of(_MODULES)
+"""Those for a CPU, of which all but the C kernels do for a GPU."""
+CUDA_REWRITES = _all_of(_CUDA_MODULES)
+
+
+def rewrites_for(device: str) -> tuple[Rewrite, ...]:
+    """What may be done to a program for a device such as "cpu" or "cuda:0"."""
+    if not device.startswith("cuda"):
+        return REWRITES
+    return (*(each for each in REWRITES if each.group != kernel.IN_C), *CUDA_REWRITES)

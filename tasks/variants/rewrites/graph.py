@@ -31,19 +31,19 @@ _HEAVY = re.compile(
 @rewrite("graph")
 def compile_forward(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The whole forward is compiled. Assumes that it does the same for all inputs of one shape."""
-    return _compiled(program, "torch.compile")
+    return compiled(program, "torch.compile")
 
 
 @rewrite("graph")
 def compile_forward_static(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """As compile_forward, anew for every shape that comes in. Assumes few different shapes."""
-    return _compiled(program, "torch.compile(dynamic=False)")
+    return compiled(program, "torch.compile(dynamic=False)")
 
 
 @rewrite("graph")
 def compile_forward_whole(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """As compile_forward, in one graph or not at all. Assumes that nothing in it forces a break."""
-    return _compiled(program, "torch.compile(fullgraph=True)")
+    return compiled(program, "torch.compile(fullgraph=True)")
 
 
 @rewrite("graph")
@@ -66,7 +66,7 @@ def compile_tail(program: cst.Module, rng: random.Random) -> cst.Module | None:
     return _with_tail(program, forward, start, known)
 
 
-def _compiled(program: cst.Module, decorator: str) -> cst.Module | None:
+def compiled(program: cst.Module, decorator: str) -> cst.Module | None:
     forward = find_method(program, "forward")
     if forward is None or _COMPILED.search(program.code):
         return None

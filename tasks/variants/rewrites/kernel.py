@@ -19,9 +19,11 @@ from tasks.variants.kernels.template import with_kernel
 from tasks.variants.rewriting import rewrite
 
 _BUILDER = "def build(source)"
+IN_C = "kernel"
+"""Their group, for which a GPU has no use."""
 
 
-@rewrite("kernel")
+@rewrite(IN_C)
 def elementwise_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A chain of elementwise operations becomes one loop over memory."""
 
@@ -32,7 +34,7 @@ def elementwise_in_c(program: cst.Module, rng: random.Random) -> cst.Module | No
     return _with_one(program, rng, lambda model: _of_regions(model, is_chain))
 
 
-@rewrite("kernel")
+@rewrite(IN_C)
 def reduction_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A softmax, a normalisation, a loss, or sums and extrema of an elementwise value become passes over a row."""
 
@@ -42,19 +44,19 @@ def reduction_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None
     return _with_one(program, rng, lambda model: _of_regions(model, is_reduction))
 
 
-@rewrite("kernel")
+@rewrite(IN_C)
 def series_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A loop that refines values elementwise, such as a power series, stays in registers until it is over."""
     return _with_one(program, rng, lambda model: _of_regions(model, lambda root: _has(root, Carried)))
 
 
-@rewrite("kernel")
+@rewrite(IN_C)
 def cumulative_sum_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """torch.cumsum, forwards or between two flips, becomes one pass. Assumes a dimension that the text names."""
     return _with_one(program, rng, lambda model: _of_scan(cumulative_sum(model)))
 
 
-@rewrite("kernel")
+@rewrite(IN_C)
 def recurrence_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A loop over time steps that updates a state elementwise keeps the state in registers.
 

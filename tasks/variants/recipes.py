@@ -1,0 +1,81 @@
+"""Candidates for a GPU in a fixed order, the most promising first, for whoever can judge only a few of each problem."""
+
+import random
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from tasks.problems.problem import Problem
+from tasks.variants.candidate import Candidate
+from tasks.variants.layout import laid_out
+from tasks.variants.rewrites import rewrites_for
+from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
+from tasks.variants.rewrites.cuda_layers import benchmark_convolutions, compile_forward_tuned, keep_channels_last
+from tasks.variants.rewrites.inlining import inlined
+from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
+
+MOST_KERNELS = 6
+_FIRST_GROUPS = ("algebra", "fusion")
+
+
+class RecipeProvider:
+    """Writes whole compositions: kernels wherever some fit, with the graph around them; then one change at a time.
+
+    Runs no code. Only for CUDA.
+    """
+
+    name = ORIGIN
+
+    def __init__(self, device: str) -> None:
+        self._rewrites = rewrites_for(device)
+        self._kernels = tuple(each for each in self._rewrites if each.group == "triton")
+
+    def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
+        """Each text once; a step of a recipe that does not apply is left out of it."""
+        seen: set[str] = set()
+        for program, recipe in self._programs(problem, random.Random(f"{seed} {problem.problem_id}")):
+            candidate = candidate_of(problem, program, recipe)
+            if recipe and candidate.candidate_id not in seen:
+                seen.add(candidate.candidate_id)
+                yield candidate
+
+    def _programs(self, problem: Problem, rng: random.Random) -> Iterator[tuple[cst.Module, tuple[str, ...]]]:
+        plain = as_candidate_program(problem.source)
+        start = laid_out(inlined(plain))
+        around = (benchmark_convolutions, replay_as_graph)
+        kernels, names = self._with_kernels(start, rng)
+        if names:
+            yield _applied(around, kernels, rng, names)
+        yield _applied((compile_and_replay,), plain, rng)
+        yield _applied(around, plain, rng)
+        if names:
+            yield kernels, names
+        singles = [each for group in _FIRST_GROUPS for each in self._rewrites if each.group == group]
+        for each in singles:
+            changed = each.apply(start, rng)
+            if changed is not None:
+                fused, more = self._with_kernels(changed, rng)
+                yield _applied(around, fused, rng, (each.name, *more))
+        yield _applied((keep_channels_last, *around), plain, rng)
+        yield _applied((compile_forward_tuned, replay_as_graph), plain, rng)
+
+    def _with_kernels(self, program: cst.Module, rng: random.Random) -> tuple[cst.Module, tuple[str, ...]]:
+        """The program with kernels in as many places as there are for them."""
+        names: tuple[str, ...] = ()
+        while len(names) < MOST_KERNELS:
+            found = ((each.name, each.apply(program, rng)) for each in self._kernels)
+            name, changed = next(((name, made) for name, made in found if made is not None), ("", None))
+            if changed is None:
+                break
+            program, names = changed, (*names, name)
+        return program, names
+
+
+def _applied(
+    rewrites: Sequence[Rewrite], program: cst.Module, rng: random.Random, names: tuple[str, ...] = ()
+) -> tuple[cst.Module, tuple[str, ...]]:
+    for each in rewrites:
+        changed = each.apply(program, rng)
+        if changed is not None:
+            program, names = changed, (*names, each.name)
+    return program, names

@@ -1,0 +1,174 @@
+"""The rewrite that replays a forward as a CUDA graph, honestly: inputs are copied in, outputs are copied out."""
+
+import random
+
+import libcst as cst
+
+from tasks.variants.capture import CAPTURED, COPIED, named
+from tasks.variants.names import defined_names, renamed
+from tasks.variants.rewrites.forward import find_method
+from tasks.variants.rewrites.graph import compiled
+from tasks.variants.rewriting import ENTRY, rewrite
+
+CAPTURE = "capture"
+"""The group of what wraps all that was made before it: nothing else applies to its text."""
+_PREFIX = "graph"
+_PLAIN = "PlainModel"
+# The same in every candidate, so that a policy learns it once. What forward may read and somebody may replace are
+# tensors, numbers and modes by their places; a forward that replaces one itself, draws random numbers or writes to its
+# inputs is not captured, nor is one that is no faster so.
+_HELPERS = """
+
+GRAPHS = weakref.WeakKeyDictionary()
+MOST_CAPTURES = 8
+PLAIN_KINDS = (bool, int, float, str, type(None))
+
+
+def graph_form(module, inputs):
+    tensors = [item for item in inputs if isinstance(item, torch.Tensor)]
+    others = [item for item in inputs if not isinstance(item, torch.Tensor)]
+    if not tensors or any(type(item) not in PLAIN_KINDS for item in others):
+        return None
+    device = torch.device("cuda", torch.cuda.current_device()) if tensors[0].is_cuda else None
+    if any(type(item) is not torch.Tensor or item.device != device for item in tensors):
+        return None
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.cuda.is_current_stream_capturing():
+        return None
+    if torch.is_grad_enabled() and any(item.requires_grad for item in (*tensors, *module.parameters())):
+        return None
+    items = [
+        (item.shape, item.stride(), item.dtype) if isinstance(item, torch.Tensor) else (type(item), item)
+        for item in inputs
+    ]
+    autocast = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda")
+    return (*items, device, torch.cuda.current_stream().cuda_stream, autocast, module.training)
+
+
+def graph_members(module):
+    members = []
+    for part in module.modules():
+        own = {} if type(part).__module__.startswith("torch.nn.") else vars(part)
+        places = [(vars(part), "training", part.training)]
+        for names in (own, part._parameters, part._buffers, part._modules):
+            places += [(names, *item) for item in names.items()]
+        for names, name, value in places:
+            if isinstance(value, torch.Tensor):
+                members.append((names, name, value, value.data_ptr()))
+            elif isinstance(value, (nn.Module, *PLAIN_KINDS)):
+                members.append((names, name, value, None))
+    return members
+
+
+def graph_fits(members):
+    return all(
+        names.get(name) is value and (address is None or value.data_ptr() == address)
+        for names, name, value, address in members
+    )
+
+
+def graph_random_states():
+    return random.getstate(), torch.get_rng_state().tolist(), torch.cuda.get_rng_state().tolist()
+
+
+def graph_milliseconds(call):
+    times = []
+    for _ in range(5):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end))
+    return min(times)
+
+
+def graph_replayed(captured, inputs):
+    graph, static, outputs = captured
+    for place, item in zip(static, inputs):
+        if isinstance(place, torch.Tensor):
+            place.copy_(item)
+    graph.replay()
+    return graph_copied(outputs)
+"""
+_CLASS = """
+
+class ModelNew(PlainModel):
+    def forward(self, *inputs, **named):
+        form = None if named else graph_form(self, inputs)
+        if form is None:
+            return super().forward(*inputs, **named)
+        graphs = GRAPHS.setdefault(self, {"captures": 0})
+        if form not in graphs or not graph_fits(graphs[form][0]):
+            graphs["captures"] += 1
+            graphs[form] = self.graph_made(inputs) if graphs["captures"] <= MOST_CAPTURES else ([], None)
+        captured = graphs[form][1]
+        return super().forward(*inputs) if captured is None else graph_replayed(captured, inputs)
+
+    def graph_made(self, inputs):
+        members = graph_members(self)
+        tensors = [value for _, _, value, address in members if address is not None]
+        if any(not tensor.is_cuda or tensor.is_inference() for tensor in tensors):
+            return [], None
+        captured = None
+        draws = random.getstate()
+        fork = torch.random.fork_rng([torch.cuda.current_device()])
+        with fork, torch.inference_mode(False), torch.no_grad():
+            before = [tensor.clone() for tensor in tensors]
+            try:
+                if self.graph_repeats(inputs, members):
+                    captured = self.graph_captured(inputs)
+                    static = captured[1]
+                    plain = graph_milliseconds(lambda: super(ModelNew, self).forward(*static))
+                    if graph_milliseconds(lambda: graph_replayed(captured, inputs)) >= plain:
+                        captured = None
+            except RuntimeError:
+                captured = None
+            for names, name, value, _ in members:
+                names[name] = value
+            for tensor, value in zip(tensors, before):
+                tensor.copy_(value)
+        random.setstate(draws)
+        return ([], None) if captured is None else (members, captured)
+
+    def graph_repeats(self, inputs, members):
+        static = [graph_copied(item) for item in inputs]
+        states = graph_random_states()
+        outputs = torch.utils._pytree.tree_leaves(super().forward(*static))
+        return (
+            graph_fits(members)
+            and states == graph_random_states()
+            and all(item._version == 0 for item in static if isinstance(item, torch.Tensor))
+            and all(item.is_cuda if type(item) is torch.Tensor else isinstance(item, PLAIN_KINDS) for item in outputs)
+        )
+"""
+
+
+@rewrite(CAPTURE)
+def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """Forward is captured once for each form of its inputs and replayed, where that is faster.
+
+    Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers, and
+    that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time. It falls
+    back to the plain forward on the CPU, where gradients are asked for, where forward draws random numbers, keeps
+    something for the next call by replacing an attribute, or writes to its inputs, where capturing fails, and after
+    eight captures of one module, such as of ever new shapes.
+    """
+    forward = find_method(program, "forward")
+    taken = {name for statement in program.body for name in defined_names(statement)}
+    if forward is None or _PLAIN in taken or _bound(_HELPERS) & taken:
+        return None
+    plain = renamed(program, {ENTRY: _PLAIN})
+    added = cst.parse_module(_HELPERS + named(COPIED, _PREFIX) + _CLASS + named(CAPTURED, _PREFIX)).body
+    imports = cst.parse_module("import random\nimport weakref\nimport torch\nimport torch.nn as nn\n").body
+    return plain.with_changes(body=[*imports, *plain.body, *added])
+
+
+@rewrite("graph")
+def compile_and_replay(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """What the compiler makes of forward is replayed as replay_as_graph does it, and assumes the same."""
+    changed = compiled(program, "torch.compile")
+    return None if changed is None else replay_as_graph.apply(changed, rng)
+
+
+def _bound(text: str) -> set[str]:
+    return {name for statement in cst.parse_module(text).body for name in defined_names(statement)}

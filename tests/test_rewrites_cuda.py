@@ -1,0 +1,206 @@
+"""Rewrites for a GPU: what they apply to, that their texts stand alone and, on the CPU, compute as the reference."""
+
+import itertools
+import random
+
+import libcst as cst
+import pytest
+import torch
+
+from tasks.problems.problem import Problem, Split
+from tasks.variants.recipes import RecipeProvider
+from tasks.variants.rewrites import CUDA_REWRITES, REWRITES, rewrites_for
+from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
+from tasks.variants.rewrites.cuda_layers import (
+    benchmark_convolutions,
+    compile_forward_replayed,
+    compile_forward_tuned,
+    keep_channels_last,
+)
+from tasks.variants.rewriting import as_candidate_program, render
+from tests.program_builders import defined, outputs, problem, rewritten
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+LINEAR = problem(
+    "x = self.linear(x)\nreturn torch.relu(x) * self.weight",
+    "torch.randn(6, 8)",
+    init="self.linear = nn.Linear(size0, size0)\nself.weight = nn.Parameter(torch.rand(size0) + 0.5)",
+    init_arguments="8",
+)
+PICTURES = problem(
+    "return torch.relu(self.norm(self.conv(x)))",
+    "torch.randn(2, 4, 9, 9)",
+    init="self.conv = nn.Conv2d(size0, 8, 3, padding=1)\nself.norm = nn.BatchNorm2d(8)",
+    init_arguments="4",
+)
+VOLUMES = problem(
+    "return self.conv(x)", "torch.randn(1, 2, 5, 5, 5)", init="self.conv = nn.Conv3d(size0, 4, 3)", init_arguments="2"
+)
+TWO_INPUTS = problem("return a @ b, a.sum()", "torch.randn(4, 5), torch.randn(5, 3)", arguments="a, b")
+RUNNABLE_HERE = [
+    (replay_as_graph, LINEAR),
+    (replay_as_graph, PICTURES),
+    (benchmark_convolutions, PICTURES),
+    (keep_channels_last, PICTURES),
+    (keep_channels_last, VOLUMES),
+]
+
+
+@pytest.mark.parametrize(("rewrite", "source"), RUNNABLE_HERE, ids=lambda value: getattr(value, "name", ""))
+def test_a_candidate_for_a_gpu_computes_the_same_on_the_cpu(rewrite, source):
+    candidate = rewritten(source, rewrite)
+    assert candidate is not None
+    torch.testing.assert_close(*outputs(source, candidate))
+
+
+def test_a_capture_wraps_whatever_was_made_before_it_and_nothing_wraps_it():
+    program = as_candidate_program(PICTURES)
+    for rewrite in (keep_channels_last, benchmark_convolutions, replay_as_graph):
+        program = rewrite.apply(program, random.Random(0))
+        assert program is not None
+    torch.testing.assert_close(*outputs(PICTURES, render(program)))
+    further = [each.name for each in rewrites_for("cuda:0") if each.group != "faults" and _applies(each, program)]
+    assert further == []
+
+
+def _applies(rewrite, program: cst.Module) -> bool:
+    changed = rewrite.apply(program, random.Random(0))
+    return changed is not None and changed.code != program.code
+
+
+def test_a_capture_keeps_outputs_of_several_tensors_and_gradients():
+    candidate = rewritten(TWO_INPUTS, replay_as_graph)
+    assert candidate is not None
+    model = defined(candidate)["ModelNew"]()
+    a, b = torch.randn(4, 5, requires_grad=True), torch.randn(5, 3)
+    product, total = model(a, b=b)
+    (product.sum() + total).backward()
+    assert torch.equal(product.detach(), a.detach() @ b)
+    assert a.grad is not None
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "lines"),
+    [
+        (compile_forward_tuned, ['    @torch.compile(mode="max-autotune-no-cudagraphs")\n    def forward']),
+        (compile_forward_replayed, ['    @copied\n    @torch.compile(mode="reduce-overhead")\n    def forward']),
+        (compile_and_replay, ["class PlainModel(nn.Module)", "    @torch.compile\n    def forward", "graph.replay()"]),
+        (benchmark_convolutions, ["    @benchmarked\n    def forward"]),
+        (keep_channels_last, ["x = x.contiguous(memory_format=torch.channels_last)", "self.to(memory_format="]),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_each_form_is_written_as_people_write_it(rewrite, lines):
+    candidate = rewritten(PICTURES, rewrite)
+    assert candidate is not None
+    compile(candidate, "candidate", "exec")
+    assert all(line in candidate for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "source"),
+    [
+        (benchmark_convolutions, LINEAR),
+        (keep_channels_last, LINEAR),
+        (keep_channels_last, PICTURES.replace("nn.BatchNorm2d(8)", "nn.Conv3d(8, 8, 1)")),
+        (compile_and_replay, LINEAR.replace("    def forward", "    @torch.compile\n    def forward")),
+        (replay_as_graph, f"class PlainModel:\n    pass\n\n\n{LINEAR.replace('self.linear(x)', 'PlainModel()')}"),
+    ],
+    ids=["no convolution", "no pictures", "pictures and volumes", "compiled before", "a name that is taken"],
+)
+def test_what_a_rewrite_is_not_for_it_leaves_alone(rewrite, source):
+    assert rewritten(source, rewrite) is None
+
+
+def test_a_gpu_gets_no_c_and_the_cpu_nothing_for_a_gpu():
+    names = [each.name for each in (*REWRITES, *CUDA_REWRITES)]
+    assert len(set(names)) == len(names)
+    assert rewrites_for("cpu") == REWRITES
+    assert {each.name for each in rewrites_for("cuda:0")} >= {each.name for each in CUDA_REWRITES}
+    assert "kernel" not in {each.group for each in rewrites_for("cuda:1")}
+
+
+def test_recipes_come_in_one_order_and_each_text_once():
+    pictures = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=PICTURES)
+    runs = [list(RecipeProvider("cuda").candidates(pictures, seed=0)) for _ in range(2)]
+    assert [each.source for each in runs[0]] == [each.source for each in runs[1]]
+    assert len({each.candidate_id for each in runs[0]}) == len(runs[0]) > 3
+    assert ("compile_and_replay",) in {each.recipe for each in runs[0]}
+
+
+@pytest.fixture
+def graphed():
+    """A captured module with its reference, on the device."""
+    names, reference_names = defined(rewritten(LINEAR, replay_as_graph)), defined(LINEAR)
+    # A graph that is no faster is not kept, and so small a forward may be as fast either way.
+    times = itertools.cycle((1.0, 0.0))
+    names["graph_milliseconds"] = lambda call: next(times)
+    torch.manual_seed(0)
+    model = names["ModelNew"](8).cuda()
+    reference = reference_names["Model"](8).cuda()
+    reference.load_state_dict(model.state_dict())
+    yield model, reference, names["GRAPHS"]
+    defined.cache_clear()
+
+
+def _captures(graphs, model):
+    return sum(value != ([], None) for form, value in graphs.get(model, {}).items() if form != "captures")
+
+
+@pytest.mark.gpu
+@needs_gpu
+@torch.no_grad()
+def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
+    model, reference, graphs = graphed
+    kept = []
+    for rows in (6, 6, 3, 6):
+        x = torch.randn(rows, 8, device="cuda")
+        kept.append((model(x), reference(x)))
+    assert _captures(graphs, model) == 2
+    for changes in range(2):
+        for one in (model, reference):
+            if changes:
+                one.weight = torch.nn.Parameter(torch.full((8,), 3.0, device="cuda"))
+            else:
+                one.weight.mul_(2.0)
+        x = torch.randn(6, 8, device="cuda")
+        kept.append((model(x), reference(x)))
+    for found, expected in kept:  # all at the end: an earlier output must not have been written over
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_gradients_come_from_the_plain_forward(graphed):
+    model, _, graphs = graphed
+    model(torch.randn(6, 8, device="cuda")).sum().backward()
+    assert model.weight.grad is not None
+    assert _captures(graphs, model) == 0
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(
+    ("forward", "init"),
+    [
+        ("return F.dropout(x, 0.5, True)", "self.size = size0"),
+        ("self.state = torch.tanh(x + self.state)\nreturn self.state", "self.register_buffer('state', torch.zeros(8))"),
+        ("x.mul_(2.0)\nreturn x + 1.0", "self.size = size0"),
+        ("return x * x.sum().item()", "self.size = size0"),
+    ],
+    ids=["draws", "keeps a state", "writes to its input", "waits for the device"],
+)
+@torch.no_grad()
+def test_on_a_gpu_what_a_graph_would_do_otherwise_is_not_captured(forward, init):
+    source = problem(forward, "torch.randn(6, 8)", init=init, init_arguments="8")
+    names = defined(rewritten(source, replay_as_graph))
+    model, reference = names["ModelNew"](8).cuda(), defined(source)["Model"](8).cuda()
+    for _ in range(3):
+        x = torch.randn(6, 8, device="cuda")
+        results = []
+        for one in (model, reference):
+            torch.manual_seed(1)
+            own = x.clone()
+            results.append((one(own), own))
+        torch.testing.assert_close(*results)
+    assert _captures(names["GRAPHS"], model) == 0

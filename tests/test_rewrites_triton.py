@@ -1,0 +1,161 @@
+"""Triton kernels: what they are written for, what the text looks like, and that other inputs take the plain steps.
+
+What a kernel computes needs Triton, and a GPU: the judge compares it there.
+"""
+
+import re
+import sys
+import types
+
+import pytest
+import torch
+
+from tasks.problems.problem import Problem, Split
+from tasks.variants.kernels.triton_text import in_triton
+from tasks.variants.recipes import RecipeProvider
+from tasks.variants.rewrites.triton import elementwise_in_triton, reduction_in_triton
+from tests.program_builders import defined, outputs, problem, rewritten
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.rand(size0) + 0.5)"
+CHAIN = problem(
+    "x = self.linear(x)\nreturn F.gelu(x + self.bias) * 0.5", "torch.randn(70, 37)", init=BIASED, init_arguments="37"
+)
+CHANNELS = problem(
+    "x = self.conv(x)\nx = F.leaky_relu(x + self.bias, 0.2)\nreturn torch.clamp(x, -1.0, 1.0)",
+    "torch.randn(2, 3, 9, 9)",
+    init="self.conv = nn.ConvTranspose2d(size0, 4, 3, stride=2, output_padding=1)\n"
+    "self.bias = nn.Parameter(torch.randn(4, 1, 1))",
+    init_arguments="3",
+)
+SOFTMAX = problem("return torch.softmax(x, dim=-1) * 2.0", "torch.randn(70, 300)")
+LOG_SOFTMAX = problem("return torch.log_softmax(x, dim=1)", "torch.randn(4, 33, 40)")
+LAYER_NORM = problem(
+    "return self.norm(x) + x", "torch.randn(70, 37)", init="self.norm = nn.LayerNorm(size0)", init_arguments="37"
+)
+RMS_NORM = problem("return x * torch.rsqrt(torch.mean(x * x, dim=1, keepdim=True) + 1e-6)", "torch.randn(6, 19, 7, 9)")
+LONG = problem("return torch.logsumexp(x, dim=1)", "torch.randn(80, 20000)")
+MEAN = problem("return torch.mean((x - 1.0) ** 2)", "torch.randn(20, 30)")
+FITTING = [
+    pytest.param(elementwise_in_triton, CHAIN, id="a bias and an activation"),
+    pytest.param(elementwise_in_triton, CHANNELS, id="channels"),
+    pytest.param(reduction_in_triton, SOFTMAX, id="softmax"),
+    pytest.param(reduction_in_triton, LOG_SOFTMAX, id="log-softmax over channels"),
+    pytest.param(reduction_in_triton, LAYER_NORM, id="layer norm"),
+    pytest.param(reduction_in_triton, RMS_NORM, id="root mean square over channels"),
+    pytest.param(reduction_in_triton, LONG, id="long rows"),
+    pytest.param(reduction_in_triton, MEAN, id="one number"),
+]
+
+
+@pytest.fixture
+def no_triton(monkeypatch):
+    """A Triton that can be imported and cannot run anything."""
+    for name in ("triton", "triton.language", "triton.language.extra", "triton.language.extra.libdevice"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    sys.modules["triton"].jit = lambda function: None
+    sys.modules["triton.language.extra"].libdevice = sys.modules["triton.language.extra.libdevice"]
+    sys.modules["triton"].language = sys.modules["triton.language"]
+
+
+@pytest.mark.parametrize(("rewrite", "source"), FITTING)
+def test_on_the_cpu_the_steps_that_a_kernel_replaces_run(rewrite, source, no_triton):
+    candidate = rewritten(source, rewrite)
+    assert candidate is not None
+    torch.testing.assert_close(*outputs(source, candidate))
+
+
+@pytest.mark.parametrize(("rewrite", "source"), FITTING)
+def test_the_shapes_that_a_kernel_is_made_for_are_those_that_come(rewrite, source, no_triton):
+    names = dict(defined(rewritten(source, rewrite)))
+    seen = []
+    names["fused0"].__globals__["fits"] = lambda tensors, shapes: seen.append(
+        [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+    )
+    reference = defined(source)
+    names["ModelNew"](*reference["get_init_inputs"]())(*reference["get_inputs"]())
+    assert seen == [True]
+    defined.cache_clear()
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(("rewrite", "source"), FITTING)
+def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
+    names = defined(rewritten(source, rewrite))
+    model, reference = (
+        one(*defined(source)["get_init_inputs"]()).cuda() for one in (names["ModelNew"], defined(source)["Model"])
+    )
+    model.load_state_dict(reference.state_dict())
+    inputs = [tensor.cuda() for tensor in defined(source)["get_inputs"]()]
+    with torch.no_grad():
+        for given in (inputs, [-3.0 * each for each in inputs], [each.mT.contiguous().mT for each in inputs]):
+            torch.testing.assert_close(model(*given), reference(*given))
+        nothing = [torch.full_like(each, float("nan")) for each in inputs]
+        torch.testing.assert_close(model(*nothing), reference(*nothing), equal_nan=True)
+    model(*inputs).sum().backward()
+
+
+def test_a_kernel_keeps_all_elements_of_a_row_in_registers_or_goes_over_them_in_blocks():
+    short, long = rewritten(SOFTMAX, reduction_in_triton), rewritten(LONG, reduction_in_triton)
+    assert short is not None
+    assert long is not None
+    assert "tl.arange(0, 512)[None, :]" in short
+    assert "for start" not in short
+    assert "for start in range(0, 20000, 4096):" in long
+
+
+def test_every_load_and_store_of_more_than_one_element_is_masked():
+    for rewrite, source in (case.values for case in FITTING):
+        lines = re.findall(r"tl\.(?:load|store)\(.*", rewritten(source, rewrite) or "")
+        assert lines
+        assert all("mask=" in line or re.search(r"\+ 0\)", line) for line in lines)
+
+
+def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
+    source = problem(
+        "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
+        "torch.randn(6, 8)",
+        init="self.linear = nn.Linear(size0, size0)",
+        init_arguments="8",
+    )
+    first = next(
+        iter(
+            RecipeProvider("cuda").candidates(
+                Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source), seed=0
+            )
+        )
+    )
+    assert first.recipe == ("elementwise_in_triton", "elementwise_in_triton", "replay_as_graph")
+    assert "x = fused1(h1)" in first.source
+    assert "return fused0(h)" in first.source
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "forward", "inputs"),
+    [
+        (elementwise_in_triton, "return torch.relu(x)", "torch.randn(4, 5)"),
+        (elementwise_in_triton, "return torch.relu(x) + 1.0", "torch.randint(0, 9, (4, 5))"),
+        (elementwise_in_triton, "x.mul_(2.0)\nreturn torch.relu(x) + 1.0", "torch.randn(4, 5)"),
+        (reduction_in_triton, "return torch.mean((x - 1.0) ** 2)", "torch.randn(4096, 4096)"),
+        (reduction_in_triton, "return torch.amax(x, dim=(0, 2))", "torch.randn(4, 5, 6)"),
+    ],
+    ids=["one operation", "whole numbers", "in place", "few programs", "dimensions apart"],
+)
+def test_what_no_kernel_is_for_stays(rewrite, forward, inputs):
+    assert rewritten(problem(forward, inputs), rewrite) is None
+
+
+@pytest.mark.parametrize(
+    ("in_c", "expected"),
+    [
+        ("v0 * 2.0f + expf(v1 - 1e-05f)", "v0 * 2.0 + libdevice.exp(v1 - 1e-05)"),
+        ("(a < b ? b : a > c ? c : a)", "(tl.where(a < b, b, tl.where(a > c, c, a)))"),
+        ("(a > b || a != a ? a : b)", "(tl.where((a > b) | (a != a), a, b))"),
+        ("powf(a, (b > 0.0f ? 1.0f : b))", "libdevice.pow(a, (tl.where(b > 0.0, 1.0, b)))"),
+        ("(a ? b ? c : d : e)", "(tl.where(a, tl.where(b, c, d), e))"),
+        ("(a > 0.0f ? NAN : INFINITY)", '(tl.where(a > 0.0, float("nan"), float("inf")))'),
+    ],
+)
+def test_expressions_of_c_become_those_of_triton(in_c, expected):
+    assert in_triton(in_c) == expected
