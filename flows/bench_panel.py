@@ -22,7 +22,7 @@ from pathlib import Path
 from flows.bench_judge import Pair, read, rewritten
 from flows.engine import progress, say
 from flows.judges import open_judge
-from tasks.errors import CudaL1Error, MachineError
+from tasks.errors import CudaL1Error, MachineError, ParamsError
 from tasks.judge.batch import changed
 from tasks.params import JudgeParams, load_params
 from tasks.problems.sources import read_problems
@@ -106,6 +106,8 @@ def gpus() -> list[str]:
 
 
 def run(arguments: argparse.Namespace) -> str:
+    if min(arguments.count, arguments.workers, *arguments.devices) < 1:
+        raise ParamsError("--count, --workers and --devices must be above 0")
     whole = load_params()
     if arguments.kernels:
         pairs = released(arguments.kernels, arguments.count)

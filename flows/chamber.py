@@ -79,7 +79,7 @@ class Chamber:
 
 
 def code_hash() -> str:
-    """Of everything that a verdict depends on besides params, texts and the machine."""
+    """Of the judge's code, and all else in tasks."""
     folder = Path(tasks.__path__[0])
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):

@@ -24,6 +24,7 @@ GPU_TYPE = "accelerator_type:"
 UNNAMED = "some that Ray has no name for"
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # or a late question would start a cluster after we have left
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences a warning
 }
 OURS = {

@@ -5,6 +5,7 @@ DVC runs this as ``python -m flows.generate_variants``; so can you.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +79,11 @@ def _compiled(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
     A problem takes ten seconds, so each is journalled: a kill costs one.
     """
     provider = CompilerProvider()
-    journal = Journal(stage.folder / "compiled.jsonl")
-    rows = {row["problem_id"]: row for row in journal.rows}
-    with progress("compiling", total=len(problems), unit="problem") as bar:
+    with (
+        closing(Journal(stage.folder / "compiled.jsonl")) as journal,
+        progress("compiling", total=len(problems), unit="problem") as bar,
+    ):
+        rows = {row["problem_id"]: row for row in journal.rows}
         for problem_id, problem in problems.items():
             if problem_id not in rows:
                 found = provider.candidates(problem, seed=stage.params.seed)
@@ -89,9 +92,9 @@ def _compiled(stage: Stage, problems: Mapping[str, Problem]) -> list[Candidate]:
                 ]
                 why = next(iter(provider.refused[problem_id].values()), "")
                 rows[problem_id] = {"problem_id": problem_id, "candidates": kept, "why_not": "" if kept else why}
-                journal.append([rows[problem_id]])
+                if kept:  # what failed may have lacked a compiler that is there the next time
+                    journal.append([rows[problem_id]])
             bar.update()
-    journal.close()
     reasons = Counter(row["why_not"] for row in rows.values() if not row["candidates"])
     for reason, count in reasons.items():
         example = next(problem_id for problem_id, row in rows.items() if row["why_not"] == reason)

@@ -12,6 +12,7 @@ from flows.judges import open_judge
 from flows.recording import Recorder
 from flows.runs import run_of
 from tasks.errors import RetryableError
+from tasks.history.known import same_versions
 from tasks.history.records import Sample
 from tasks.judge.any_judge import AnyJudge
 from tasks.judge.verdict import Status, Verdict
@@ -110,8 +111,9 @@ class Court:
             self._best[verdict.problem_id] = max(verdict.speedup, self._best.get(verdict.problem_id, 0.0))
 
     def _is_comparable(self, verdict: Verdict) -> bool:
-        found, ours = (verdict.device, verdict.protocol, verdict.environment), self._judge
-        return found == (ours.device, ours.protocol, ours.environment)
+        ours = self._judge
+        is_alike = (verdict.device, verdict.protocol) == (ours.device, ours.protocol)
+        return is_alike and same_versions(verdict.environment, ours.environment)
 
     def _judge_patiently(self, candidate: Candidate) -> Verdict:
         for attempt in range(TRIES):

@@ -15,7 +15,7 @@ from typing import Any
 from flows.chamber import Chamber, Sitting, code_hash
 from flows.cluster import Place
 from flows.engine import say
-from tasks.errors import MachineError
+from tasks.errors import MachineError, RetryableError
 from tasks.judge.batch import changed
 from tasks.params import JudgeParams
 
@@ -28,8 +28,8 @@ RETURN_S = 300.0
 """Without any living judge."""
 CLOSE_S = 10.0
 LOST_IN_A_ROW = 3  # at one place, or over one candidate
-MUST_AGREE = ("torch", "python", "driver", "machine")
-"""Parts of the environment that timings depend on; the others are told in each verdict."""
+MUST_AGREE = ("torch", "python", "driver", "machine", "walls")
+"""Parts of the environment that timings and trust depend on; the others are told in each verdict."""
 SIDE_DOORS = 2  # threads of a chamber for questions beside judgements
 REMEMBERED = 4  # problems
 
@@ -146,11 +146,11 @@ class Seats:
             self._seats.remove(seat)
             where = f"the judge on {seat.sitting.machine}" if seat.sitting else "a judge that was to open"
             self.mishap = f"{where} is lost: {why}"
+            if again and seat.num_lost + 1 < LOST_IN_A_ROW:  # before others look, who would find nobody left
+                self._start(seat.place, num_lost=seat.num_lost + 1)
             self._change.notify_all()
         say(f"{self.mishap}; its candidates go to others")
         _kill(seat)
-        if again and seat.num_lost + 1 < LOST_IN_A_ROW:
-            self._start(seat.place, num_lost=seat.num_lost + 1)
 
     def _free_seat(self, problem: str) -> Seat:
         last_seen = time.monotonic()
@@ -175,6 +175,8 @@ class Seats:
         """Have Ray start a judge as soon as there is a place for it."""
         import ray
 
+        if self._is_closed:
+            return
         asked = {
             "num_cpus": place.num_cpus,
             "num_gpus": place.num_gpus,
@@ -214,7 +216,7 @@ class Seats:
             sitting: Sitting = ray.get(seat.opening, timeout=CLOSE_S)
             self._require_agreement(sitting)
         except RayTaskError as error:
-            self.lose(seat, str(error.cause), again=False)
+            self.lose(seat, str(error.cause), again=isinstance(error.cause, RetryableError))
         except MachineError as error:
             self.lose(seat, str(error), again=False)
         except RayError as error:

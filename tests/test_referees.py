@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ import psutil
 import pytest
 
 from tasks.errors import MachineError, WorkerError
+from tasks.judge import turnstile
 from tasks.judge.judge import Judge
 from tasks.judge.referees import MAX_THREADS, Referees, local_judge
 from tasks.judge.turnstile import Turnstile
@@ -52,18 +52,22 @@ def test_they_say_what_one_judge_says(referees: Referees) -> None:
     assert [verdict.candidate_id for verdict in found[:3]] == [each.candidate.candidate_id for each in chosen]
 
 
-def test_a_killed_process_costs_one_question_and_is_replaced(referees: Referees) -> None:
+def test_killed_processes_cost_their_questions_and_are_replaced(referees: Referees) -> None:
     same = kernel(KERNELS / "honest/same.py")
     sleeps = with_source(same, "import time\ntime.sleep(60)\nclass ModelNew: pass\n")
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(referees.judge, sleeps.problem, sleeps.candidate, seed=0)
-        while not (busy := [each for each in referees._referees if each.num_free < 3]):
+    with ThreadPoolExecutor(MANY.workers) as pool:
+        asked = [pool.submit(referees.judge, sleeps.problem, sleeps.candidate, seed=0) for _ in range(MANY.workers)]
+        while any(referee.num_free for referee in referees._referees):
+            assert not any(future.done() for future in asked)
             time.sleep(0.05)
-        assert busy[0]._manager is not None
-        os.kill(busy[0]._manager._process.pid, signal.SIGKILL)
-        with pytest.raises(WorkerError, match="has ended"):
-            asked.result(timeout=30)
-    found = [referees.judge(same.problem, same.candidate, seed=seed) for seed in range(2)]
+        time.sleep(0.5)  # until all have been asked
+        for referee in referees._referees:
+            assert referee._running is not None
+            os.kill(referee._running.manager._process.pid, signal.SIGKILL)
+        for future in asked:
+            with pytest.raises(WorkerError, match="has ended"):
+                future.result(timeout=30)
+        found = list(pool.map(lambda seed: referees.judge(same.problem, same.candidate, seed=seed), range(4)))
     assert all(verdict.status.value in ("correct", "unstable") for verdict in found)
 
 
@@ -94,21 +98,23 @@ def test_referees_end_with_whoever_asked_them() -> None:
 def test_one_process_at_a_time_has_its_turn(tmp_path: Path) -> None:
     program = (
         "import os, sys, time\n"
-        "from tasks.judge.turnstile import Turnstile\n"
-        "turnstile = Turnstile(sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from tasks.judge import turnstile as module\n"
+        "module.FOLDER = Path(sys.argv[1])\n"
+        "turnstile = module.Turnstile('device')\n"
         "for _ in range(100):\n"
         "    with turnstile.turn():\n"
         "        os.close(os.open(sys.argv[2], os.O_CREAT | os.O_EXCL))\n"
         "        time.sleep(0.001)\n"
         "        os.unlink(sys.argv[2])\n"
     )
-    command = [sys.executable, "-c", program, "device", str(tmp_path / "inside")]
-    processes = [subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path)}) for _ in range(3)]
+    command = [sys.executable, "-c", program, str(tmp_path), str(tmp_path / "inside")]
+    processes = [subprocess.Popen(command) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
 
 
 def test_somebody_at_large_in_another_process_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(turnstile, "FOLDER", tmp_path)
     ours, theirs = Turnstile("device"), Turnstile("device")
     assert not ours.is_anybody_at_large()
     with theirs.at_large():
@@ -119,3 +125,13 @@ def test_somebody_at_large_in_another_process_is_known(tmp_path: Path, monkeypat
     assert not ours.is_anybody_at_large()
     ours.close()
     theirs.close()
+
+
+def test_a_lock_that_is_never_given_back_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turnstile, "FOLDER", tmp_path)
+    monkeypatch.setattr(turnstile, "WAIT_S", 0.1)
+    ours, theirs = Turnstile("device"), Turnstile("device")
+    with theirs.turn(), pytest.raises(WorkerError, match=r"cuda-l1-device\.turn locked"), ours.turn():
+        pass
+    with ours.turn():
+        pass

@@ -187,8 +187,12 @@ def test_on_a_gpu_gradients_come_from_the_plain_forward(graphed):
         ("self.state = torch.tanh(x + self.state)\nreturn self.state", "self.register_buffer('state', torch.zeros(8))"),
         ("x.mul_(2.0)\nreturn x + 1.0", "self.size = size0"),
         ("return x * x.sum().item()", "self.size = size0"),
+        (
+            "if not hasattr(self, 'mask'):\n    self.mask = torch.ones_like(x)\nreturn x * self.mask + 1.0",
+            "self.size = size0",
+        ),
     ],
-    ids=["draws", "keeps a state", "writes to its input", "waits for the device"],
+    ids=["draws", "keeps a state", "writes to its input", "waits for the device", "makes something the first time"],
 )
 @torch.no_grad()
 def test_on_a_gpu_what_a_graph_would_do_otherwise_is_not_captured(forward, init):

@@ -31,6 +31,7 @@ class Lease:
         self._turnstile = Turnstile(device.uuid)
         self._look_at = 0.0
         self._is_short_of_memory = False
+        self._total_bytes = 0
         self._flush_at, self._flush_size, fd = device.allocate(FLUSH_BYTES)
         self._fd = fd
         with self._turnstile.turn():

@@ -13,7 +13,7 @@ import signal
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.managers import BaseManager
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +30,7 @@ from tasks.variants.candidate import Candidate
 
 MAX_THREADS = 4
 """Candidates that one process judges at once."""
+CLOSE_S = 20.0
 
 
 def local_judge(params: JudgeParams) -> contextlib.AbstractContextManager[AnyJudge]:
@@ -117,42 +118,57 @@ class _Referee:
 
     def __init__(self, params: JudgeParams) -> None:
         self._params = params
-        self._opening = threading.Lock()
-        self._manager: _Manager | None = None
-        self._bench: Any = None
+        self._changing = threading.Lock()
+        self._running: _Running | None = None
         self.num_free = params.workers
         self.last_problem = ""
 
     def open(self) -> tuple[str, dict[str, str]]:
         """Start it where it does not run; the device's name, and the environment."""
-        with self._opening:
-            if self._manager is None:
-                # A name without a file, which the kernel forgets when the process ends.
-                address = f"\0cuda-l1-referee-{secrets.token_hex(16)}"
-                manager = _Manager(address, ctx=multiprocessing.get_context("spawn"))
-                manager.start(initializer=_end_with_parent)
-                self._bench = manager.Bench(self._params)  # type: ignore[attr-defined]
-                self._manager = manager
-            about: tuple[str, dict[str, str]] = self._bench.open()
-            return about
+        return self._started().about
 
     def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
+        running = self._started()
         try:
-            if self._manager is None:
-                self.open()
-            verdict: Verdict = self._bench.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
+            verdict: Verdict = running.bench.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
             return verdict
-        except (EOFError, ConnectionError) as error:  # another process is started for the next question
-            self.close()
+        except (EOFError, ConnectionError) as error:
+            self._give_up(running)
             raise WorkerError("a referee's process has ended") from error
 
     def close(self) -> None:
-        with self._opening:
-            manager, self._manager = self._manager, None
-        if manager is not None:
-            with contextlib.suppress(EOFError, ConnectionError):
-                self._bench.close()
-            manager.shutdown()
+        with self._changing:
+            running, self._running = self._running, None
+        if running is not None:
+            closing = threading.Thread(target=_closed, args=(running.bench,), daemon=True)
+            closing.start()
+            closing.join(CLOSE_S)
+            running.manager.shutdown()
+
+    def _started(self) -> "_Running":
+        with self._changing:
+            if self._running is None:
+                # A name without a file, which the kernel forgets when the process ends.
+                address = f"\0cuda-l1-referee-{secrets.token_hex(16)}"
+                manager = _Manager(address, ctx=multiprocessing.get_context("spawn"))
+                try:
+                    manager.start(initializer=_end_with_parent)
+                    bench: Any = manager.Bench(self._params)  # type: ignore[attr-defined]
+                    self._running = _Running(manager=manager, bench=bench, about=bench.open())
+                except (EOFError, ConnectionError) as error:
+                    raise WorkerError("a referee's process ended when it started") from error
+                finally:
+                    if self._running is None:
+                        _shut_down(manager)
+            return self._running
+
+    def _give_up(self, dead: "_Running") -> None:
+        """Have another process started for the next question; whoever comes second finds that one."""
+        with self._changing:
+            if self._running is not dead:
+                return
+            self._running = None
+        dead.manager.shutdown()
 
 
 class _Bench:
@@ -160,21 +176,16 @@ class _Bench:
 
     def __init__(self, params: JudgeParams) -> None:
         self._judge = Judge(params)
-        self._is_open = False
 
     def open(self) -> tuple[str, dict[str, str]]:
-        if not self._is_open:
-            self._judge.__enter__()
-            self._is_open = True
+        self._judge.__enter__()
         return self._judge.device, dict(self._judge.environment)
 
     def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
         return self._judge.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
 
     def close(self) -> None:
-        if self._is_open:
-            self._judge.__exit__(None, None, None)
-            self._is_open = False
+        self._judge.__exit__(None, None, None)
 
 
 class _Manager(BaseManager):
@@ -182,6 +193,25 @@ class _Manager(BaseManager):
 
 
 _Manager.register("Bench", _Bench)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Running:
+    """A process with an open judge."""
+
+    manager: _Manager
+    bench: Any
+    about: tuple[str, dict[str, str]]
+
+
+def _closed(bench: Any) -> None:
+    with contextlib.suppress(EOFError, ConnectionError):
+        bench.close()
+
+
+def _shut_down(manager: _Manager) -> None:
+    with contextlib.suppress(AttributeError):  # it has not started
+        manager.shutdown()
 
 
 def _end_with_parent() -> None:

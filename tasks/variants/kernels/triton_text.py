@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-# Triton's own exp, log and division are faster and less exact; those of libdevice are what PyTorch's kernels call.
+# Triton's own exp and log are faster and less exact; those of libdevice are what PyTorch's kernels call.
 _FUNCTIONS = {
     "fabsf": "tl.abs",
     "sqrtf": "tl.sqrt_rn",

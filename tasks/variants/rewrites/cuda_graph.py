@@ -136,6 +136,7 @@ class ModelNew(PlainModel):
         outputs = torch.utils._pytree.tree_leaves(super().forward(*static))
         return (
             graph_fits(members)
+            and len(graph_members(self)) == len(members)
             and states == graph_random_states()
             and all(item._version == 0 for item in static if isinstance(item, torch.Tensor))
             and all(item.is_cuda if type(item) is torch.Tensor else isinstance(item, PLAIN_KINDS) for item in outputs)
@@ -155,7 +156,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     """
     forward = find_method(program, "forward")
     taken = {name for statement in program.body for name in defined_names(statement)}
-    if forward is None or _PLAIN in taken or _bound(_HELPERS) & taken:
+    if forward is None or _PLAIN in taken or _bound(_HELPERS + named(COPIED, _PREFIX)) & taken:
         return None
     plain = renamed(program, {ENTRY: _PLAIN})
     added = cst.parse_module(_HELPERS + named(COPIED, _PREFIX) + _CLASS + named(CAPTURED, _PREFIX)).body

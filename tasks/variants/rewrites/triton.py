@@ -48,7 +48,7 @@ def fused{number}({arguments}):
     tensors = [{tensors}]
     if not fits(tensors, [{shapes}]):
         return plain{number}({arguments})
-    out = torch.empty({out_shape}, device=tensors[0].device)
+    out = torch.empty({out_shape}, dtype=torch.float32, device=tensors[0].device)
     kernel{number}[({programs},)](*[tensor.contiguous() for tensor in tensors], {scalars}out, num_warps={warps})
     return out
 """
