@@ -1,5 +1,6 @@
 """Small problems as text, and what their candidates compute when run in this process."""
 
+import linecache
 import random
 from collections.abc import Sequence
 from functools import cache
@@ -57,7 +58,10 @@ def rewritten(source: str, rewrite: Rewrite, *, seed: int = 0) -> str | None:
 def defined(source: str) -> dict[str, Any]:
     """The names that a program defines; a kernel in it is built once."""
     names: dict[str, Any] = {"__name__": "candidate"}
-    exec(compile(source, "candidate", "exec"), names)
+    filename = f"<candidate {hash(source)}>"
+    # Triton reads the text of a kernel as inspect finds it.
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    exec(compile(source, filename, "exec"), names)
     return names
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tasks.judge import timing
+from tasks.judge import device_timing, timing
 from tasks.judge.device_stopwatch import DeviceStopwatch
 from tasks.judge.program import Answers
 from tasks.judge.timing import Rounds
@@ -25,6 +25,10 @@ class Simulated:
     """What the device takes for one call when all is launched ahead."""
     launch_ms: float = 0.0
     """What the host takes for a call."""
+    start_ms: float = 0.0
+    """What the host takes besides for the first call of a row."""
+    dawdles: bool = False
+    """Whether it is slow in short rows, to seem slow to start."""
     merges: bool = False
     """Whether it does the work of all calls of a row at once."""
     told_share: float = 1.0
@@ -37,6 +41,7 @@ class Simulated:
     def answers(self, calls: int, *, cold: bool) -> Answers:
         once = 1 if self.merges else calls
         device_ms = once * (self.cold_ms if cold else max(self.cold_ms, self.launch_ms))
+        device_ms += 0.0 if cold else self.start_ms + 5.0 * (self.dawdles and calls == device_timing.FEW)
         taken_ms = AROUND_MS + device_ms + self.hidden_ms
         return Answers(
             specs=[],
@@ -98,9 +103,47 @@ def test_where_the_host_is_slower_launching_counts() -> None:
 
 
 def test_a_row_is_no_longer_for_what_launching_takes() -> None:
-    pair = SimulatedPair(Simulated(cold_ms=0.02, launch_ms=0.3), Simulated(cold_ms=0.02, launch_ms=0.3))
+    pair = SimulatedPair(Simulated(cold_ms=0.02, launch_ms=0.4), Simulated(cold_ms=0.02, launch_ms=0.4))
     assert stopwatch(pair).plan.calls == 10
-    assert stopwatch(SimulatedPair(Simulated(cold_ms=0.02), Simulated(cold_ms=0.02))).plan.calls == timing.MAX_CALLS
+    quick = SimulatedPair(Simulated(cold_ms=0.01, launch_ms=0.02), Simulated(cold_ms=0.01, launch_ms=0.02))
+    assert stopwatch(quick).plan.calls == device_timing.ROW_CALLS
+
+
+def test_where_launching_is_hidden_behind_the_device_there_are_no_rows() -> None:
+    pair = SimulatedPair(Simulated(cold_ms=0.5, launch_ms=0.1), Simulated(cold_ms=0.25, launch_ms=0.1))
+    watch = stopwatch(pair)
+    pair.asked.clear()
+    assert watch.take_round().many == pytest.approx((0.5, 0.25))
+    assert {len(order) for *_, order in pair.asked} == {1}
+
+
+def test_rows_are_kept_where_only_the_candidate_is_limited_by_launching() -> None:
+    reference, candidate = Simulated(cold_ms=0.5, launch_ms=0.1), Simulated(cold_ms=0.1, launch_ms=0.4)
+    assert measured(reference, candidate).speedup == pytest.approx(1.25)
+
+
+def test_what_beginning_a_row_takes_is_charged_to_nobody() -> None:
+    reference = Simulated(cold_ms=0.01, launch_ms=0.08, start_ms=0.4)
+    taken = measured(reference, Simulated(cold_ms=0.01, launch_ms=0.02, start_ms=0.4))
+    assert taken.speedup == pytest.approx(4.0)
+    assert taken.reference_ms[0] == pytest.approx(0.08)
+
+
+def test_who_takes_longer_to_begin_than_the_reference_is_charged_for_the_rest() -> None:
+    reference = Simulated(cold_ms=0.01, launch_ms=0.04, start_ms=0.1)
+    slow = measured(reference, Simulated(cold_ms=0.01, launch_ms=0.04, start_ms=2.0))
+    assert slow.candidate_ms[0] == pytest.approx(0.04 + 1.9 / 100)
+
+
+def test_who_begins_at_once_gains_nothing_from_what_the_reference_takes() -> None:
+    reference = Simulated(cold_ms=0.01, launch_ms=0.04, start_ms=0.4)
+    assert measured(reference, Simulated(cold_ms=0.01, launch_ms=0.04)).speedup == pytest.approx(1.0)
+
+
+def test_who_dawdles_in_short_rows_gains_no_more_than_the_reference_takes_to_begin() -> None:
+    reference = Simulated(cold_ms=0.01, launch_ms=0.04, start_ms=0.1)
+    paid = measured(reference, Simulated(cold_ms=0.01, launch_ms=0.04, dawdles=True))
+    assert paid.candidate_ms[0] >= 0.04 - 0.1 / 100
 
 
 def test_merging_the_calls_of_a_row_gains_nothing() -> None:

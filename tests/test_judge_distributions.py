@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tasks.judge.distributions import DISTRIBUTIONS, Domain, domain, perturbed, transformed
-from tasks.judge.wire import TensorSpec
+from tasks.judge.distributions import DISTRIBUTIONS, Domain, domain, domains, items, mixed, perturbed, transformed
+from tasks.judge.wire import TensorSpec, offsets
 
 RNG = np.random.default_rng(0)
 SPEC = TensorSpec.from_json(["float32", [32, 64]])
@@ -127,3 +127,44 @@ def test_weights_that_are_all_zero_do_not_stay_so() -> None:
 def test_constants_of_the_program_are_not_perturbed() -> None:
     same = perturbed(SIGNED.view(np.uint8), [SPEC], [False], np.random.default_rng(1))
     assert np.array_equal(same.view(np.float32), SIGNED)
+
+
+def block_of(*tensors: np.ndarray) -> np.ndarray:
+    return np.concatenate([tensor.reshape(-1).view(np.uint8) for tensor in tensors])
+
+
+def test_two_draws_mixed_are_like_neither_and_keep_to_their_places() -> None:
+    rng = np.random.default_rng(0)
+    specs = [TensorSpec.from_json(["float32", [64, 1024]]), TensorSpec.from_json(["float64", [304]])]
+    blocks = [block_of(rng.standard_normal((64, 1024), dtype=np.float32), rng.random(304)) for _ in range(3)]
+    found = mixed(blocks[0], blocks[1], specs, domains(blocks, specs), rng)
+    assert found is not None
+    for spec, start in zip(specs, offsets(specs)[0], strict=True):
+        values, one, other = (items(block, spec, start) for block in (found, *blocks[:2]))
+        assert 0.001 < (values != one).mean() < 0.01
+        assert ((values == one) | (values == other)).all()
+
+
+@pytest.mark.parametrize("structure", ["a mask", "sorted rows", "whole numbers"])
+def test_what_has_a_structure_is_not_mixed(structure: str) -> None:
+    rng = np.random.default_rng(0)
+    structured = {
+        "a mask": lambda: rng.integers(0, 2, (8, 512)).astype(np.float32),
+        "sorted rows": lambda: np.sort(rng.standard_normal((8, 512), dtype=np.float32)),
+        "whole numbers": lambda: rng.integers(0, 99, (8, 512)),
+    }[structure]
+    dtype = "int64" if structure == "whole numbers" else "float32"
+    specs = [TensorSpec.from_json([dtype, [8, 512]]), TensorSpec.from_json(["float32", [4096]])]
+    blocks = [block_of(structured(), rng.standard_normal(4096, dtype=np.float32)) for _ in range(3)]
+    assert mixed(blocks[0], blocks[1], specs, domains(blocks, specs), rng) is None
+
+
+def test_what_is_the_same_in_every_draw_stays_so_in_a_mixture() -> None:
+    rng = np.random.default_rng(0)
+    specs = [TensorSpec.from_json(["float32", [512]]), TensorSpec.from_json(["float32", [4096]])]
+    ones = np.ones(512, dtype=np.float32)
+    blocks = [block_of(ones, rng.standard_normal(4096, dtype=np.float32)) for _ in range(3)]
+    found = mixed(blocks[0], blocks[1], specs, domains(blocks, specs), rng)
+    assert found is not None
+    assert np.array_equal(items(found, specs[0], 0), ones)
+    assert not np.array_equal(found, blocks[0])

@@ -93,7 +93,9 @@ def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
             torch.testing.assert_close(model(*given), reference(*given))
         nothing = [torch.full_like(each, float("nan")) for each in inputs]
         torch.testing.assert_close(model(*nothing), reference(*nothing), equal_nan=True)
+    inputs[0].requires_grad_()
     model(*inputs).sum().backward()
+    assert inputs[0].grad is not None
 
 
 def test_a_kernel_keeps_all_elements_of_a_row_in_registers_or_goes_over_them_in_blocks():

@@ -191,11 +191,11 @@ _U64 = ctypes.c_ulonglong
 
 
 class DeviceArena:
-    """An arena on a device. The program's text, which no device reads, goes through a small one on the host."""
+    """An arena on a device. What no device computes with, a program's text and what it draws, goes through the host."""
 
-    def __init__(self, device: Device, num_bytes: int) -> None:
+    def __init__(self, device: Device, num_bytes: int, *, drawn_bytes: int) -> None:
         self._device = device
-        self._host = Arena(TEXT_BYTES)
+        self._host = Arena(TEXT_BYTES + drawn_bytes)
         self._address, self.num_bytes, self._memory_fd = device.allocate(num_bytes)
 
     @property
@@ -212,6 +212,10 @@ class DeviceArena:
     def read(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy, so that the worker can no longer change what is compared."""
         return self._device.copy_from(self._address + at, num_bytes)
+
+    def read_host(self, at: int, num_bytes: int) -> np.ndarray:
+        """A copy of what the worker laid into the part on the host."""
+        return self._host.read(at, num_bytes)
 
     def close(self) -> None:
         self._host.close()

@@ -10,11 +10,14 @@ import statistics
 from collections import deque
 
 from tasks.judge.program import Answers
-from tasks.judge.timing import MAX_BATCHES, MAX_CALLS, PATIENCE, RESOLUTION_MS, Plan
+from tasks.judge.timing import MAX_BATCHES, PATIENCE, RESOLUTION_MS, Plan
 
-LONG_CALL_MS, EXCHANGE_MS = 10.0, 3.0
-"""Above the first, what launching takes is nothing; calls below it are made in rows of at least the second."""
-EXCHANGES, SINGLES = 2, 2
+LONG_CALL_MS, EXCHANGE_MS, ROW_CALLS = 10.0, 4.0, 128
+"""From the first on, what launching takes is nothing. Rows take about the second, or are as long as the third."""
+FEW, MORE = 4, 16
+"""Calls of two rows that tell what a row takes to begin, and what each of its calls does."""
+EXCHANGES, SINGLES, SINGLES_ALONE = 2, 2, 3
+"""Rows and single calls in a round, and single calls where rows would tell nothing."""
 INPUTS_BYTES = 1 << 30
 """New inputs for one session: drawing, laying in and comparing a GiB takes seconds."""
 LARGE_BYTES, LARGE_SHARE = 8 << 20, 0.25
@@ -25,17 +28,24 @@ REMEMBERED = 64
 """Exchanges of the reference that tell what is usual."""
 
 
-def plan(call_ms: float, *, rounds: int) -> Plan:
-    """Rows of calls, and single ones; long calls one by one.
+def plan(call_ms: float, *, rounds: int, launching_shows: bool = True) -> Plan:
+    """Rows of calls, and single ones; these alone where rows would tell nothing.
 
     >>> plan(0.02, rounds=9)
-    Plan(calls=32, exchanges=2, singles=2, rounds=9)
-    >>> plan(2.0, rounds=9).calls, plan(20.0, rounds=9).calls
-    (2, 1)
+    Plan(calls=128, exchanges=2, singles=2, rounds=9)
+    >>> plan(0.02, rounds=9, launching_shows=False)
+    Plan(calls=1, exchanges=0, singles=3, rounds=9)
+    >>> plan(2.0, rounds=9).calls
+    2
+
+    Args:
+        call_ms: about what a call takes.
+        rounds: of one batch.
+        launching_shows: whether a call in a row takes longer than a single one of which all is launched ahead.
     """
-    if call_ms >= LONG_CALL_MS:
-        return Plan(calls=1, exchanges=EXCHANGES, singles=0, rounds=rounds)
-    calls = max(2, min(MAX_CALLS, math.ceil(EXCHANGE_MS / max(call_ms, RESOLUTION_MS))))
+    if not launching_shows:
+        return Plan(calls=1, exchanges=0, singles=SINGLES_ALONE, rounds=rounds)
+    calls = max(2, min(ROW_CALLS, math.ceil(EXCHANGE_MS / max(call_ms, RESOLUTION_MS))))
     return Plan(calls=calls, exchanges=EXCHANGES, singles=SINGLES, rounds=rounds)
 
 
@@ -47,7 +57,20 @@ def num_blocks(chosen: Plan, *, slots: int, input_bytes: int) -> int:
     [32, 8, 1]
     """
     affordable = INPUTS_BYTES // (chosen.rounds * MAX_BATCHES * max(input_bytes, 1))
-    return max(1, min(chosen.calls, slots, (affordable - chosen.singles) // chosen.exchanges))
+    return max(1, min(chosen.calls, slots, (affordable - chosen.singles) // max(chosen.exchanges, 1)))
+
+
+def start_ms(few_ms: float, more_ms: float) -> float:
+    """What a row takes besides its calls: a process that was stopped finds its core's caches cold.
+
+    >>> start_ms(0.3 + FEW * 0.05, 0.3 + MORE * 0.05), start_ms(FEW * 0.05, MORE * 0.05)
+    (0.3, 0.0)
+
+    Args:
+        few_ms: a row of FEW calls.
+        more_ms: a row of MORE calls.
+    """
+    return max(0.0, round(few_ms - FEW * (more_ms - few_ms) / (MORE - FEW), 6))
 
 
 class Patience:

@@ -6,6 +6,7 @@ between two bounds stays between them, zeros stay zeros, what mirrors itself kee
 references that compute just as well there: signs where none were negative, and other values where all were equal.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +20,7 @@ _TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64, "bool": np.
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
+_MIXED_SHARE = 1 / 256
 _MASK_VALUES = 8
 _NEGLIGIBLE = 0.05
 # Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
@@ -89,6 +91,27 @@ def transformed(
             values[:] = _MOVES[name](values, spec, where, rng)
             if where.kind != "constant":
                 values[zeros] = 0
+    return block
+
+
+def mixed(
+    one: np.ndarray, other: np.ndarray, specs: Sequence[TensorSpec], domains: Sequence[Domain], rng: np.random.Generator
+) -> np.ndarray | None:
+    """A copy of one draw in which values everywhere are those of another draw in the same places.
+
+    Takes a small part of the time of a draw, and what a program remembers of either draw is wrong for it. Nothing where
+    a tensor has a structure, which is only ever drawn afresh.
+    """
+    places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
+    if any(where.kind == "fixed" or where.is_mirrored for *_, where in places):
+        return None
+    block = one.copy()
+    for spec, start, where in places:
+        if where.kind == "constant":
+            continue
+        values = items(block, spec, start)
+        chosen = rng.integers(0, values.size, math.ceil(values.size * _MIXED_SHARE))
+        values[chosen] = items(other, spec, start)[chosen]
     return block
 
 

@@ -99,8 +99,13 @@ class ForkServer:
                 self._send({"op": "warm_compiler", "cache": str(self._compiler_cache)}, [])
                 self._is_compiler_warm = True
 
-    def spawn(self, *, arena_bytes: int, core: int, uid: int | None, memory_bytes: int, cpu_s: int) -> WorkerProcess:
+    def spawn(
+        self, *, arena_bytes: int, core: int, uid: int | None, memory_bytes: int, cpu_s: int, drawn_bytes: int = 0
+    ) -> WorkerProcess:
         """Start a worker behind its walls.
+
+        Args:
+            drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
 
         Raises:
             WorkerError: if the zygote has gone or the worker does not start.
@@ -125,7 +130,7 @@ class ForkServer:
             has_device=self._device is not None,
             max_processes=None if crowd.limits_processes else MAX_PROCESSES,
         )
-        arena = DeviceArena(self._device, arena_bytes) if self._device else Arena(arena_bytes)
+        arena = DeviceArena(self._device, arena_bytes, drawn_bytes=drawn_bytes) if self._device else Arena(arena_bytes)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log_read, log_write = os.pipe()
         life_read, life_write = os.pipe()

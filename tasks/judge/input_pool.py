@@ -4,11 +4,13 @@ import random
 
 import numpy as np
 
-from tasks.judge.distributions import domains, transformed
+from tasks.judge.distributions import domains, mixed, transformed
 from tasks.judge.program import Arguments
 from tasks.judge.reference import BadProblemError, Reference
 
 NUM_STUDIED = 3
+MIXED_BYTES = 8 << 20
+"""Inputs larger than this take longer to draw than most programs take to compute with them."""
 
 
 class InputPool:
@@ -48,6 +50,13 @@ class InputPool:
         if (len(self.blocks) + 1) * block.size <= self._max_bytes:
             self.blocks.append(block)
         return block
+
+    def mixed(self, rng: np.random.Generator) -> np.ndarray | None:
+        """Large inputs that nobody has seen, made of two draws; nothing where they must be drawn."""
+        if self.blocks[0].size < MIXED_BYTES:
+            return None
+        one, other = rng.choice(len(self.blocks), size=2, replace=False)
+        return mixed(self.blocks[one], self.blocks[other], self.form.specs, self._domains, rng)
 
     def transformed(self, block: np.ndarray, distribution: str, rng: np.random.Generator) -> np.ndarray:
         """A copy of a draw, moved to another part of what is valid."""

@@ -20,6 +20,7 @@ from tasks.judge.long import OnProgress
 from tasks.judge.pair import roomy_layout
 from tasks.judge.processes import WorkerProcess
 from tasks.judge.referee import Circumstances, Examination
+from tasks.judge.reference import REGION_BYTES
 from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Slot, Slots
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
@@ -224,7 +225,12 @@ class Judge:
 
     def _spawn_study(self, slot: Slot, server: ForkServer) -> WorkerProcess:
         return server.spawn(
-            arena_bytes=ARENA_BYTES, core=slot.core, uid=slot.uid, memory_bytes=STUDY_MEMORY_BYTES, cpu_s=STUDY_CPU_S
+            arena_bytes=ARENA_BYTES,
+            drawn_bytes=REGION_BYTES,
+            core=slot.core,
+            uid=slot.uid,
+            memory_bytes=STUDY_MEMORY_BYTES,
+            cpu_s=STUDY_CPU_S,
         )
 
     def _living_fork_server(self) -> ForkServer:

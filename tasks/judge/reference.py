@@ -11,7 +11,7 @@ from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.close_look import NUDGE, NUDGES, CloseLook
 from tasks.judge.processes import Failure, WorkerProcess
-from tasks.judge.program import Arguments, Layout, Program, StateRow
+from tasks.judge.program import TEXT_BYTES, Arguments, Layout, Program, StateRow
 from tasks.judge.weights import Weights
 from tasks.judge.wire import TensorSpec, offsets
 from tasks.problems.problem import Problem
@@ -53,7 +53,7 @@ class Reference:
             precision=problem.precision,
             deadline=self._deadline,
         )
-        self.init_inputs = self._arguments("init_inputs", LAYOUT.state_at)
+        self.init_inputs = self._arguments("init_inputs")
 
     @property
     def _deadline(self) -> float:
@@ -61,7 +61,7 @@ class Reference:
 
     def draw(self, seed: int, *, carries_numbers: bool) -> Arguments:
         """New inputs. Numbers that are not tensors come as tensors if they are to be carried."""
-        return self._arguments("draw", LAYOUT.inputs_at[0], seed=seed, carries_numbers=carries_numbers)
+        return self._arguments("draw", seed=seed, carries_numbers=carries_numbers)
 
     def expect_inputs(self, inputs: Arguments) -> None:
         self._program.expect_inputs(inputs, self._deadline)
@@ -147,7 +147,8 @@ class Reference:
         allowed = [MAX_NUDGED / equality.OWN_ERROR_FACTOR] * len(wide)
         return equality.compare(look.nudged[0], look.exact, wide, allowed).is_equal
 
-    def _arguments(self, operation: str, at: int, **fields: Any) -> Arguments:
-        answer = self.worker.ask(operation, self._deadline, at=at, capacity=REGION_BYTES, **fields)
+    def _arguments(self, operation: str, **fields: Any) -> Arguments:
+        # Through the host's memory: others may be having their turn on the device.
+        answer = self.worker.ask(operation, self._deadline, at=TEXT_BYTES, capacity=REGION_BYTES, **fields)
         arguments = Arguments.from_json(answer["arguments"], np.empty(0, dtype=np.uint8))
-        return replace(arguments, block=self.worker.arena.read(at, offsets(arguments.specs)[1]))
+        return replace(arguments, block=self.worker.arena.read_host(TEXT_BYTES, offsets(arguments.specs)[1]))

@@ -90,9 +90,12 @@ class Study:
             WorkerError: if the process that draws them has gone.
         """
         yield from rng.sample(self.pool.blocks, len(self.pool.blocks))
+        numpy_rng = np.random.default_rng(rng.getrandbits(60))
         while True:
-            with self._in_turn():
-                block = self.pool.draw()
+            block = self.pool.mixed(numpy_rng)
+            if block is None:
+                with self._in_turn():
+                    block = self.pool.draw()
             yield block
 
     def compare_closely(

@@ -40,12 +40,13 @@ class Worker:
         """Take up the arena.
 
         Args:
-            text: its start, where the program's source is laid.
+            text: its part on the host, where the program's source is laid, and what the program draws.
             memory: all of it as bytes, on the device to judge on.
         """
         self._connection = connection
         self._text = text
         self._memory = memory
+        self._host_memory = torch.frombuffer(text, dtype=torch.uint8) if memory.is_cuda else memory
         self._module = types.ModuleType("program")
         self._class_name = ""
         self._models: dict[int, Any] = {}
@@ -116,7 +117,7 @@ class Worker:
         state = [tensor for _, tensor, _ in model_state.state(self._model)]
         starts, _ = offsets([TensorSpec.from_json(_form(tensor)) for tensor in state])
         for start, tensor in zip(starts, state, strict=True):
-            self._copy_in(tensor.contiguous(), message["at"] + start)
+            self._copy_in(self._memory, tensor.contiguous(), message["at"] + start)
         return {}
 
     def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +127,7 @@ class Worker:
         return {"loaded": model_state.load(self._model, dict(zip(names, views, strict=True)))}
 
     def do_draw(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Make inputs under a seed and lay them into the arena; only ever asked of the reference."""
+        """Make inputs under a seed and lay them into the arena's part on the host; only ever asked of the reference."""
         _seed_all(message["seed"])
         drawn = self._module.get_inputs()
         if not isinstance(drawn, list | tuple | dict):
@@ -198,7 +199,8 @@ class Worker:
         if num_bytes > message["capacity"]:
             raise OutputRefusedError(f"the inputs take {num_bytes} bytes, {message['capacity']} at most")
         for spec, start, tensor in zip(specs, starts, tensors, strict=True):
-            self._copy_in(tensor.detach().as_strided((spec.num_items,), (1,)), message["at"] + start)
+            values_in_order = tensor.detach().as_strided((spec.num_items,), (1,))
+            self._copy_in(self._host_memory, values_in_order, message["at"] + start)
         return {"tree": tree, "specs": rows, "with_grad": [tensor.requires_grad for tensor in tensors]}
 
     def _tensors(self, at: int, *, fresh: bool) -> list[torch.Tensor]:
@@ -234,9 +236,9 @@ class Worker:
             return torch.empty(spec.shape, dtype=dtype)
         return self._memory[at : at + spec.num_bytes].view(dtype).as_strided(spec.shape, spec.stride)
 
-    def _copy_in(self, tensor: torch.Tensor, at: int) -> None:
+    def _copy_in(self, memory: torch.Tensor, tensor: torch.Tensor, at: int) -> None:
         if tensor.numel():
-            self._memory[at : at + tensor.nbytes].view(tensor.dtype).copy_(tensor.reshape(-1))
+            memory[at : at + tensor.nbytes].view(tensor.dtype).copy_(tensor.reshape(-1))
 
     def _copy_out(self, outputs: list[torch.Tensor], at: int, capacity: int) -> list[list[Any]]:
         end = at + capacity

@@ -70,6 +70,14 @@ def graph_random_states():
     return random.getstate(), torch.get_rng_state().tolist(), torch.cuda.get_rng_state().tolist()
 
 
+def graph_draws_again():
+    # A capture that failed leaves the generator of random numbers thinking that it is still being captured.
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    fresh = torch.Generator(generator.device)
+    fresh.set_state(generator.get_state())
+    generator.graphsafe_set_state(fresh)
+
+
 def graph_milliseconds(call):
     times = []
     for _ in range(5):
@@ -123,6 +131,7 @@ class ModelNew(PlainModel):
                         captured = None
             except RuntimeError:
                 captured = None
+                graph_draws_again()
             for names, name, value, _ in members:
                 names[name] = value
             for tensor, value in zip(tensors, before):
