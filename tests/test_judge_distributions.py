@@ -168,3 +168,15 @@ def test_what_is_the_same_in_every_draw_stays_so_in_a_mixture() -> None:
     assert found is not None
     assert np.array_equal(items(found, specs[0], 0), ones)
     assert not np.array_equal(found, blocks[0])
+
+
+def test_a_mixture_of_matrices_that_equal_their_transposes_equals_its_own() -> None:
+    rng = np.random.default_rng(0)
+    spec = TensorSpec.from_json(["float32", [3, 64, 64]])
+    drawn = [rng.standard_normal((3, 64, 64), dtype=np.float32) for _ in range(3)]
+    blocks = [block_of(draw + draw.transpose(0, 2, 1)) for draw in drawn]
+    found = mixed(blocks[0], blocks[1], [spec], domains(blocks, [spec]), rng)
+    assert found is not None
+    matrices = items(found, spec, 0).reshape(3, 64, 64)
+    assert np.array_equal(matrices, matrices.transpose(0, 2, 1))
+    assert not np.array_equal(found, blocks[0])

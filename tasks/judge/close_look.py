@@ -5,6 +5,7 @@ and weight nudged by a few units in its last place. Where a nudge moves a value 
 as much: near a kink, behind a cancellation, at a tie. What one scale for all would hide is seen on its row's scale.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from tasks.judge.equality import (
     epsilon,
     is_inexact,
     num_rows,
-    rms,
+    rms_of_rows,
     widened,
 )
 from tasks.judge.wire import TensorSpec, offsets
@@ -99,16 +100,16 @@ def _allowed(
         magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
         own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
     rows = (num_rows(spec), -1) if by_row else (1, -1)
-    scales = np.array([rms(row) for row in magnitude.reshape(rows)])
+    scales = rms_of_rows(magnitude.reshape(rows))
     own_errors = own.reshape(rows).max(axis=1)
     by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
     items_per_row = exact.size // len(by_rows)
     return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
 
 
-def _moved(exact: np.ndarray, nudged: Sequence[np.ndarray]) -> np.ndarray | np.float64:
+def _moved(exact: np.ndarray, nudged: Sequence[np.ndarray]) -> np.ndarray:
     """What nudges move each value by; nothing where the reference refuses nudged inputs."""
-    return np.max([np.abs(values - exact) for values in nudged], axis=0, initial=0.0)
+    return functools.reduce(np.maximum, (np.abs(values - exact) for values in nudged), np.zeros_like(exact))
 
 
 def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np.ndarray) -> Comparison:
@@ -122,8 +123,8 @@ def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np
         return Comparison(max_error=min(float(ratio[at]), 1.0))
     return Comparison(
         max_error=float(ratio[at]),
-        detail=f"{int((ratio > 1).sum())} of {ours.size} values are off, the worst {ours[at]:.6g} "
-        f"for {theirs[at]:.6g} (error {error[at]:.2g}, allowed {allowed[at]:.2g})",
+        detail=f"{int((ratio > 1).sum())} of {ours.size} values are off, the worst {float(ours[at]):.6g} "
+        f"for {float(theirs[at]):.6g} (error {float(error[at]):.2g}, allowed {float(allowed[at]):.2g})",
     )
 
 
@@ -144,7 +145,7 @@ def _few_off(
 
 def _one_of(ours: np.ndarray, possible: Sequence[np.ndarray]) -> Comparison:
     """Whole numbers and truth values must be exact, unless rounding alone decides between several."""
-    is_right = np.logical_or.reduce([ours == values for values in possible])
+    is_right = functools.reduce(np.logical_or, (ours == values for values in possible))
     differing = int((~is_right).sum())
     if not differing:
         return Comparison(max_error=0.0)

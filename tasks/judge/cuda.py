@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tasks.errors import MachineError
+from tasks.judge import blocks
 from tasks.judge.wire import Arena
 
 TEXT_BYTES = 1 << 20
@@ -146,11 +147,22 @@ class Device:
             )
             self._call("cuStreamSynchronize", None)  # else it may still be on its way when the worker looks
 
+    def copy_within(self, address: int, block: np.ndarray) -> None:
+        """Copy a block that is on the device itself."""
+        if block.size:
+            source: int = block.data.ptr  # type: ignore[attr-defined]
+            self._call("cuMemcpyDtoD_v2", _U64(address), _U64(source), ctypes.c_size_t(block.size))
+            self._call("cuStreamSynchronize", None)
+
     def copy_from(self, address: int, num_bytes: int) -> np.ndarray:
         block = np.empty(num_bytes, dtype=np.uint8)
         if num_bytes:
             self._call("cuMemcpyDtoH_v2", ctypes.c_void_p(block.ctypes.data), _U64(address), ctypes.c_size_t(num_bytes))
         return block
+
+    def synchronize(self) -> None:
+        """Wait for all that this process has asked of the device."""
+        self._call("cuCtxSynchronize")
 
     def fill(self, address: int, num_bytes: int, value: int) -> None:
         """Overwrite memory, and wait until that is done, but for no copy of another thread."""
@@ -207,11 +219,24 @@ class DeviceArena:
         self._host.write_text(text)
 
     def write(self, at: int, block: np.ndarray) -> None:
-        self._device.copy_to(self._address + at, block)
+        if blocks.is_on_host(block):
+            self._device.copy_to(self._address + at, block)
+        else:
+            self._device.copy_within(self._address + at, block)
 
     def read(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy, so that the worker can no longer change what is compared."""
         return self._device.copy_from(self._address + at, num_bytes)
+
+    def read_block(self, at: int, num_bytes: int) -> np.ndarray:
+        """A copy of inputs or outputs, on the device if CuPy is installed."""
+        if not blocks.has_cupy():
+            return self.read(at, num_bytes)
+        return blocks.copied_on_device(self._address + at, num_bytes, self._device.index)
+
+    def placed(self, block: np.ndarray) -> np.ndarray:
+        """Inputs that were drawn, there as well."""
+        return blocks.copied_to_device(block, self._device.index) if blocks.has_cupy() else block
 
     def read_host(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy of what the worker laid into the part on the host."""

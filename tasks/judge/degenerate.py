@@ -30,5 +30,5 @@ def _filled(outputs: np.ndarray, specs: Sequence[TensorSpec], value: Callable[[n
         if spec.num_items:
             values = as_array(outputs, spec, start)
             with np.errstate(all="ignore"):
-                put_array(filled, spec, start, np.full(len(values), np.nan_to_num(value(values))))
+                put_array(filled, spec, start, np.full_like(values, np.nan_to_num(value(values)), dtype=np.float64))
     return filled

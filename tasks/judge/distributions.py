@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from tasks.judge.blocks import on_host, random_integers
 from tasks.judge.equality import as_array, put_array
 from tasks.judge.wire import TensorSpec, offsets
 
@@ -88,7 +89,7 @@ def transformed(
         if (where.kind == "constant") == (name == "unlike_constants"):
             values = items(block, spec, start)
             zeros = values == 0
-            values[:] = _MOVES[name](values, spec, where, rng)
+            values[:] = np.asarray(_MOVES[name](values, spec, where, rng), like=values)
             if where.kind != "constant":
                 values[zeros] = 0
     return block
@@ -103,15 +104,17 @@ def mixed(
     a tensor has a structure, which is only ever drawn afresh.
     """
     places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
-    if any(where.kind == "fixed" or where.is_mirrored for *_, where in places):
+    if any(where.kind == "fixed" for *_, where in places):
         return None
     block = one.copy()
     for spec, start, where in places:
         if where.kind == "constant":
             continue
         values = items(block, spec, start)
-        chosen = rng.integers(0, values.size, math.ceil(values.size * _MIXED_SHARE))
-        values[chosen] = items(other, spec, start)[chosen]
+        chosen = np.asarray(rng.integers(0, values.size, math.ceil(values.size * _MIXED_SHARE)), like=values)
+        others = items(other, spec, start)
+        for at in (chosen, _mirrored(chosen, spec)) if where.is_mirrored else (chosen,):
+            values[at] = others[at]
     return block
 
 
@@ -154,15 +157,16 @@ def _small(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Gene
 
 
 def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
+    chosen = np.asarray(rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE))), like=values)
     changed = values.copy()
     if where.kind == "signed":
         changed[chosen] *= _OUTLIER_FACTOR
         # The ends are always among them: what overflows for few values only must do so in every draw.
-        ends = [values.argmin(), values.argmax()]
+        ends = [int(values.argmin()), int(values.argmax())]
         changed[ends] = values[ends] * _END_FACTOR
     else:
-        changed[chosen] = np.where(rng.random(chosen.size) < 0.5, where.low, where.high)
+        ends_chosen = np.where(rng.random(chosen.size) < 0.5, where.low, where.high)
+        changed[chosen] = np.asarray(ends_chosen, like=values)
     return changed
 
 
@@ -175,7 +179,7 @@ def _one_sided(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.
     is_single = values.dtype == np.float32
     width, (given, ones) = (16, _PATTERN_32) if is_single else (45, _PATTERN_64)
     bits = values.view(np.int32 if is_single else np.int64).astype(np.int64)
-    noise = rng.integers(0, 1 << width, values.size)
+    noise = random_integers(rng, 1 << width, values)
     bits = (bits & ~((1 << width) - 1)) | (noise & ~given) | ones
     changed = bits.astype(np.int32 if is_single else np.int64).view(values.dtype)
     return changed if where.kind == "signed" else np.clip(changed, where.low, where.high)
@@ -184,7 +188,7 @@ def _one_sided(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.
 def _signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     if where.kind == "signed":
         return values
-    return np.where(rng.integers(0, 2, values.size, dtype=np.uint8) == 1, values, -values)
+    return np.where(random_integers(rng, 2, values, np.uint8) == 1, values, -values)
 
 
 def _rare_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -193,12 +197,14 @@ def _rare_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random
     if where.kind == "bounded":
         quarter = values.size // 4
         start = rng.integers(1, 4) * quarter
-        changed[start + rng.integers(0, max(quarter, 1), max(1, int(quarter * _OUTLIER_SHARE)))] *= -1
+        chosen = start + rng.integers(0, max(quarter, 1), max(1, int(quarter * _OUTLIER_SHARE)))
+        changed[np.asarray(chosen, like=values)] *= -1
     return changed
 
 
 def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Where every draw was the same: a mask with holes for all ones, a little noise for all zeros, another order."""
+    values = on_host(values)
     if spec.dtype == "int64":
         return rng.permutation(values)
     is_mask = spec.dtype == "bool" or (where.low == 1.0 and values.size >= _MASK_VALUES)
@@ -234,6 +240,13 @@ def _counts_up(draws: Sequence[np.ndarray]) -> bool:
     """Whether every draw is 0, 1, 2 and so on: places in a row, which may as well come in another order."""
     first = draws[0]
     return first.size > 1 and all(np.array_equal(draw, np.arange(first.size)) for draw in draws)
+
+
+def _mirrored(places: np.ndarray, spec: TensorSpec) -> np.ndarray:
+    """Where the transposed matrices have what these have in these places."""
+    side = spec.shape[-1]
+    row, column = places // side % side, places % side
+    return places // side**2 * side**2 + column * side + row
 
 
 def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tasks.judge.blocks import is_on_host
 from tasks.judge.wire import TensorSpec, offsets
 
 OWN_ERROR_FACTOR = 8.0
@@ -21,7 +22,7 @@ ALLOWED_ULPS_HALF = 4.0
 UNKNOWN_OWN_ERROR_SHARE = 0.25
 MIN_ROW_ITEMS = 16
 GROSS_SHARE, MANY = 2.0**-7, 0.25
-PIECE_ITEMS = 1 << 17
+PIECE_ITEMS, DEVICE_PIECE_ITEMS = 1 << 17, 1 << 25
 TINY = np.finfo(np.float32).tiny
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 _EPSILON |= {"complex128": _EPSILON["float64"], "complex64": _EPSILON["float32"]}
@@ -85,7 +86,7 @@ def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec
         ours, theirs = (as_array(block, spec, start).reshape(num_rows(spec), -1) for block in (actual, truth))
         with np.errstate(all="ignore"):
             difference = np.abs(ours - theirs)
-            scales = np.sqrt(np.einsum("ij,ij->i", theirs, theirs, dtype=np.float64) / theirs.shape[1])
+            scales = np.sqrt(_row_squares(theirs) / theirs.shape[1])
             off = ~(difference.max(axis=1) <= allowed_share(spec) * scales)
             off &= np.isfinite(scales)
             if (difference[off] > np.maximum(allowed_share(spec) * np.abs(theirs[off]), TINY)).any():
@@ -141,7 +142,7 @@ def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpe
         truth = as_array(double, wide_spec, wide_start)
         with np.errstate(all="ignore"):
             differences = (np.where(np.isfinite(truth[at]), ours[at] - truth[at], 0.0) for at in _pieces(truth))
-            error = float(np.nanmax([np.nanmax(np.abs(difference)) for difference in differences]))
+            error = float(np.nanmax([float(np.nanmax(np.abs(difference))) for difference in differences]))
         scale = rms(truth)
         errors.append(error / scale if scale > 0 and np.isfinite(error) else unknown_own_error(spec))
     return errors
@@ -190,8 +191,7 @@ def has_numbers(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
 def rms(values: np.ndarray) -> float:
     """Root mean square of the finite values."""
     with np.errstate(all="ignore"):
-        finite_peaks = (np.abs(values[at]).max(initial=0.0, where=np.isfinite(values[at])) for at in _pieces(values))
-        peak = float(max(finite_peaks, default=0.0))
+        peak = max((float(_finite_sizes(values[at]).max()) for at in _pieces(values)), default=0.0)
         if not peak:
             return 0.0
         count, square = 0, 0.0
@@ -199,6 +199,26 @@ def rms(values: np.ndarray) -> float:
             finite = values[at][np.isfinite(values[at])].astype(np.float64)
             count, square = count + finite.size, square + float(np.square(finite / peak).sum())
     return peak * (square / count) ** 0.5
+
+
+def rms_of_rows(matrix: np.ndarray) -> np.ndarray:
+    """Root mean square of each row's finite values."""
+    sizes = _finite_sizes(matrix)
+    peaks = sizes.max(axis=1)
+    shares = sizes / np.where(peaks > 0, peaks, 1.0)[:, None]
+    counts = np.maximum(np.isfinite(matrix).sum(axis=1), 1)
+    return peaks * np.sqrt(np.square(shares).sum(axis=1) / counts)
+
+
+def _finite_sizes(values: np.ndarray) -> np.ndarray:
+    return np.where(np.isfinite(values), np.abs(values), 0.0)
+
+
+def _row_squares(matrix: np.ndarray) -> np.ndarray:
+    """The sum of each row's squares, in double precision."""
+    if is_on_host(matrix):
+        return np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
+    return np.square(matrix.astype(np.float64)).sum(axis=1)
 
 
 def _exact(ours: np.ndarray, theirs: np.ndarray) -> Comparison:
@@ -221,12 +241,13 @@ def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_
 
 def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
     """NaN where there is one."""
-    return float(np.max([np.abs(ours[at] - theirs[at]).max() for at in _pieces(ours)]))
+    return float(np.max([float(np.abs(ours[at] - theirs[at]).max()) for at in _pieces(ours)]))
 
 
 def _pieces(values: np.ndarray) -> list[slice]:
     """Parts that stay in the cache: large temporaries cost more than what is computed with them."""
-    return [slice(at, at + PIECE_ITEMS) for at in range(0, values.size, PIECE_ITEMS)]
+    step = PIECE_ITEMS if is_on_host(values) else DEVICE_PIECE_ITEMS
+    return [slice(at, at + step) for at in range(0, values.size, step)]
 
 
 def _quick_rms(values: np.ndarray) -> float:
@@ -244,7 +265,8 @@ def _compare_carefully(ours: np.ndarray, theirs: np.ndarray, base: float, elemen
         at = int(np.argmax(odd))
         return Comparison(
             max_error=np.inf,
-            detail=f"{int(odd.sum())} of {theirs.size} values differ in being finite, as {ours[at]} for {theirs[at]}",
+            detail=f"{int(odd.sum())} of {theirs.size} values differ in being finite, "
+            f"as {float(ours[at])} for {float(theirs[at])}",
         )
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(ours - theirs), 0.0)
@@ -255,6 +277,6 @@ def _compare_carefully(ours: np.ndarray, theirs: np.ndarray, base: float, elemen
         return Comparison(max_error=float(ratio[at]))
     return Comparison(
         max_error=float(ratio[at]),
-        detail=f"{int((ratio > 1).sum())} of {theirs.size} values are off, the worst {ours[at]:.6g} "
-        f"for {theirs[at]:.6g} (error {error[at]:.2g}, allowed {allowed[at]:.2g})",
+        detail=f"{int((ratio > 1).sum())} of {theirs.size} values are off, the worst {float(ours[at]):.6g} "
+        f"for {float(theirs[at]):.6g} (error {float(error[at]):.2g}, allowed {float(allowed[at]):.2g})",
     )

@@ -37,8 +37,10 @@ class InputPool:
             self._carries_numbers = True  # such as a temperature that is drawn like the tensors
             draws = [self._draw() for _ in range(NUM_STUDIED)]
         self.form = draws[0]
-        self.blocks = [self._block(draw) for draw in draws]
-        self._domains = domains(self.blocks, self.form.specs)
+        on_host = [self._block(draw) for draw in draws]
+        self._domains = domains(on_host, self.form.specs)
+        self._worker = reference.worker
+        self.blocks = [self._worker.arena.placed(block) for block in on_host]
 
     def draw(self) -> np.ndarray:
         """New inputs, kept while there is room.
@@ -46,7 +48,7 @@ class InputPool:
         Raises:
             BadProblemError: if they have another form.
         """
-        block = self._block(self._draw())
+        block = self._worker.arena.placed(self._block(self._draw()))
         if (len(self.blocks) + 1) * block.size <= self._max_bytes:
             self.blocks.append(block)
         return block
@@ -56,11 +58,13 @@ class InputPool:
         if self.blocks[0].size < MIXED_BYTES:
             return None
         one, other = rng.choice(len(self.blocks), size=2, replace=False)
-        return mixed(self.blocks[one], self.blocks[other], self.form.specs, self._domains, rng)
+        with self._worker.referees_turn():
+            return mixed(self.blocks[one], self.blocks[other], self.form.specs, self._domains, rng)
 
     def transformed(self, block: np.ndarray, distribution: str, rng: np.random.Generator) -> np.ndarray:
         """A copy of a draw, moved to another part of what is valid."""
-        return transformed(block, self.form.specs, self._domains, distribution, rng)
+        with self._worker.referees_turn():
+            return transformed(block, self.form.specs, self._domains, distribution, rng)
 
     def _draw(self) -> Arguments:
         return self._reference.draw(self._secret.getrandbits(60), carries_numbers=self._carries_numbers)

@@ -175,7 +175,7 @@ class Pair:
     def has_inputs(self, block: np.ndarray, *, slot: int) -> bool:
         """Whether the candidate's inputs still are what it was given."""
         at = self.candidate.layout.inputs_at[slot]
-        return np.array_equal(self.candidate.worker.arena.read(at, block.size), block)
+        return bool(np.array_equal(self.candidate.worker.arena.read_block(at, block.size), block))
 
     def held_outputs(self, *, slot: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidate's and the reference's held outputs as they are by now."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import WorkerError
-from tasks.judge import remote_memory
+from tasks.judge import blocks, remote_memory
 from tasks.judge.cuda import DeviceArena
 from tasks.judge.lease import ALONE, AT_LARGE, Lease
 from tasks.judge.walls.crowd import Crowd
@@ -130,6 +130,10 @@ class WorkerProcess:
                 raise WireError("the process sent something that is not an answer")
             raise Failure(str(failure.get("kind", "raised")), str(failure.get("text", "")))
         return answer, taken
+
+    def referees_turn(self) -> contextlib.AbstractContextManager[None]:
+        """The worker's device for what the referee computes with blocks there."""
+        return self._lease.own_turn() if self._lease and blocks.has_cupy() else contextlib.nullcontext()
 
     def _exchange(self, operation: str, deadline: float, fields: dict[str, Any]) -> tuple[dict[str, Any], Taken]:
         self._last_id += 1

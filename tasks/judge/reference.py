@@ -86,7 +86,7 @@ class Reference:
 
     def has_inputs(self, block: np.ndarray) -> bool:
         """Whether the inputs of the last call still are what they were."""
-        return np.array_equal(self.worker.arena.read(LAYOUT.inputs_at[0], block.size), block)
+        return bool(np.array_equal(self.worker.arena.read_block(LAYOUT.inputs_at[0], block.size), block))
 
     def in_double(
         self,
@@ -131,12 +131,15 @@ class Reference:
         exact = self.in_double(block, specs)
         if exact is None:
             return [equality.unknown_own_error(spec) for spec in specs]
-        found = equality.own_errors(outputs, exact, specs)
+        with self.worker.referees_turn():
+            found = equality.own_errors(outputs, exact, specs)
         if self._precision != "tf32":
             return found
         rounded = self.in_double(block, specs, rounded=True)
-        wide = equality.widened(specs)
-        return found if rounded is None else list(map(max, found, equality.own_errors(rounded, exact, wide)))
+        if rounded is None:
+            return found
+        with self.worker.referees_turn():
+            return list(map(max, found, equality.own_errors(rounded, exact, equality.widened(specs))))
 
     def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
         """Whether no tie or step lies where rounding decides on these inputs."""
@@ -145,7 +148,8 @@ class Reference:
             return all(equality.is_inexact(spec) for spec in specs)
         wide = equality.widened(specs)
         allowed = [MAX_NUDGED / equality.OWN_ERROR_FACTOR] * len(wide)
-        return equality.compare(look.nudged[0], look.exact, wide, allowed).is_equal
+        with self.worker.referees_turn():
+            return equality.compare(look.nudged[0], look.exact, wide, allowed).is_equal
 
     def _arguments(self, operation: str, **fields: Any) -> Arguments:
         # Through the host's memory: others may be having their turn on the device.

@@ -27,7 +27,7 @@ from tasks.problems.problem import Problem
 
 __all__ = ["ARENA_BYTES", "CLASS_NAME", "FILE_NAME", "LIMIT_S", "BadProblemError", "Study"]
 
-POOL_BYTES, DEVICE_POOL_BYTES = 128 << 20, 2 << 30
+POOL_BYTES, DEVICE_POOL_BYTES = 128 << 20, 256 << 20
 NUM_SEEDS = 3
 MAX_CALL_MS = 3_000.0
 STUDY_MS = 2_000.0
@@ -196,7 +196,7 @@ class Study:
             self._reference.expect_inputs(self.inputs)
             self.output_specs, outputs, taken_ms = self._reference.call(block)
         self.changes_inputs = not self._reference.has_inputs(block)
-        self.yardstick = Yardstick(self.output_specs, self.problem.precision)
+        self.yardstick = Yardstick(self.output_specs, self.problem.precision, turn=self.worker.referees_turn)
         if not any(spec.num_items for spec in self.output_specs):
             raise BadProblemError("the reference returns no values")
         if not equality.has_numbers(outputs, self.output_specs):

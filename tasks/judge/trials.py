@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tasks.judge.blocks import on_host
 from tasks.judge.equality import Comparison, form_mismatch
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
@@ -207,6 +208,6 @@ class Trials:
 
 def _digest(outputs: np.ndarray) -> bytes:
     """Tells answers apart, large ones by their ends."""
-    found = hashlib.blake2b(outputs[:DIGESTED_BYTES].data, digest_size=8)
-    found.update(outputs[DIGESTED_BYTES:][-DIGESTED_BYTES:].data)
+    found = hashlib.blake2b(on_host(outputs[:DIGESTED_BYTES]).data, digest_size=8)
+    found.update(on_host(outputs[DIGESTED_BYTES:][-DIGESTED_BYTES:]).data)
     return found.digest()

@@ -152,6 +152,14 @@ class Arena:
         """A copy, so that the worker can no longer change what is compared."""
         return self.bytes[at : at + num_bytes].copy()
 
+    def read_block(self, at: int, num_bytes: int) -> np.ndarray:
+        """A copy of inputs or outputs, where there is most to be done with them."""
+        return self.read(at, num_bytes)
+
+    def placed(self, block: np.ndarray) -> np.ndarray:
+        """Inputs that were drawn, there as well."""
+        return block
+
     def read_host(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy of what the worker laid into the part that the host has, which here is all of it."""
         return self.read(at, num_bytes)

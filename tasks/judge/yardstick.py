@@ -1,6 +1,7 @@
 """How nearly the outputs of one problem must agree, from how exactly its reference computes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 
@@ -21,7 +22,15 @@ _HALVES = {"float16": "fp16", "bfloat16": "bf16"}
 class Yardstick:
     """Compares outputs; knows the reference's own error for every distribution of inputs."""
 
-    def __init__(self, specs: Sequence[TensorSpec], precision: str) -> None:
+    def __init__(
+        self, specs: Sequence[TensorSpec], precision: str, *, turn: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Nothing is known yet.
+
+        Args:
+            turn: within it there is somewhere to compute with outputs.
+        """
+        self._turn = turn
         self._specs = specs
         self._is_strict = precision == "fp32"
         self._own_errors = {PLAIN: [equality.unknown_own_error(spec) for spec in specs]}
@@ -38,26 +47,30 @@ class Yardstick:
 
     def compare(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> equality.Comparison:
         """The usual comparison, on one scale per output."""
-        return equality.compare(outputs, truth, self._specs, self._own_errors[distribution])
+        with self._turn():
+            return equality.compare(outputs, truth, self._specs, self._own_errors[distribution])
 
     def agree_in_detail(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> bool:
         """Whether outputs that were found equal are so in each row and in small values; if not, look closely."""
         if not self._is_strict:
             return True
-        is_near = distribution != PLAIN or not equality.differ_grossly(outputs, truth, self._specs)
-        return is_near and equality.rows_agree(outputs, truth, self._specs)
+        with self._turn():
+            is_near = distribution != PLAIN or not equality.differ_grossly(outputs, truth, self._specs)
+            return is_near and equality.rows_agree(outputs, truth, self._specs)
 
     def compare_closely(
         self, outputs: np.ndarray, truth: np.ndarray, look: CloseLook, distribution: str
     ) -> equality.Comparison:
         """The comparison that decides, knowing how exactly the reference computes on these very inputs."""
         by_value = self._is_strict and distribution == PLAIN
-        return compare_closely(outputs, truth, self._specs, look, by_row=self._is_strict, by_value=by_value)
+        with self._turn():
+            return compare_closely(outputs, truth, self._specs, look, by_row=self._is_strict, by_value=by_value)
 
     def differing(self, one: np.ndarray, other: np.ndarray) -> list[bool]:
         """For each output whether it differs enough to be told apart."""
         found = []
         for spec, start, own_error in zip(self._specs, offsets(self._specs)[0], self._own_errors[PLAIN], strict=True):
             ours, theirs = (block[start : start + spec.num_bytes] for block in (one, other))
-            found.append(equality.compare(ours, theirs, [spec], [own_error]).max_error > LEAST_CHANGE)
+            with self._turn():
+                found.append(equality.compare(ours, theirs, [spec], [own_error]).max_error > LEAST_CHANGE)
         return found

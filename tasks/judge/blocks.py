@@ -1,0 +1,70 @@
+"""Where the bytes of inputs and outputs are, a block for each call: in the host's memory, or on the device.
+
+On a device with CuPy they stay there, since copying and comparing a hundred megabytes takes seconds on a core. CuPy's
+arrays take numpy's functions (NEP 18), so what computes with blocks is written once. Without CuPy blocks come to the
+host.
+"""
+
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+DEVICE_SHARE = 0.25
+"""Of the device's memory: what all blocks of this process may take at most."""
+
+
+@cache
+def has_cupy() -> bool:
+    return find_spec("cupy") is not None
+
+
+def is_on_host(block: np.ndarray) -> bool:
+    return isinstance(block, np.ndarray)
+
+
+def on_host(block: np.ndarray) -> np.ndarray:
+    """The block itself, or a copy of it that the host can read."""
+    return block if is_on_host(block) else block.get()  # type: ignore[attr-defined]
+
+
+def random_integers(rng: np.random.Generator, high: int, like: np.ndarray, dtype: Any = np.int64) -> np.ndarray:
+    """As many whole numbers from 0 to below `high` as an array has values, made where it is."""
+    if is_on_host(like):
+        return rng.integers(0, high, like.size, dtype=dtype)
+    import cupy
+
+    made: np.ndarray = cupy.random.default_rng(int(rng.integers(1 << 60))).integers(0, high, like.size, dtype=dtype)
+    return made
+
+
+def copied_to_device(block: np.ndarray, index: int) -> np.ndarray:
+    """A copy on the device with this index."""
+    placed: np.ndarray = _cupy_on(index).asarray(block)
+    return placed
+
+
+def copied_on_device(address: int, num_bytes: int, index: int) -> np.ndarray:
+    """A copy of memory of the device that CuPy did not make."""
+    cupy = _cupy_on(index)
+    memory = cupy.cuda.UnownedMemory(address, num_bytes, None)
+    copy: np.ndarray = cupy.ndarray(num_bytes, dtype=np.uint8, memptr=cupy.cuda.MemoryPointer(memory, 0)).copy()
+    cupy.cuda.get_current_stream().synchronize()  # before the worker goes on and writes there
+    return copy
+
+
+def _cupy_on(index: int) -> Any:
+    """CuPy, with this device the calling thread's: later operations on its blocks must find it so."""
+    import cupy
+
+    cupy.cuda.Device(index).use()
+    _limit_memory(index)
+    return cupy
+
+
+@cache
+def _limit_memory(index: int) -> None:
+    import cupy
+
+    cupy.get_default_memory_pool().set_limit(fraction=DEVICE_SHARE)
