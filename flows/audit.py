@@ -67,9 +67,9 @@ def _looked_up(requirements: Path, options: Sequence[str]) -> list[dict[str, Any
     return packages
 
 
-def _table(vulnerable: Sequence[dict[str, Any]]) -> str:
-    return "\n".join(
-        f"{package['name']} {package['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or 'no version'}"
+def _lines(vulnerable: Sequence[dict[str, Any]]) -> str:
+    return "".join(
+        f"{package['name']} {package['version']}: {found['id']}, mended in {', '.join(found['fix_versions']) or '-'}\n"
         for package in vulnerable
         for found in package["vulns"]
     )
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return CANNOT
     if vulnerable:
-        sys.stdout.write(f"{_table(vulnerable)}\n")
+        sys.stdout.write(_lines(vulnerable))
         return FOUND
     sys.stdout.write(f"no known vulnerability in what {parsed.requirements} pins\n")
     return 0

@@ -166,7 +166,7 @@ def answers(port):
 
 def test_a_service_that_ends_at_its_start_is_quoted(running):
     _, start = running
-    with pytest.raises(MachineError, match="one ended at its start.*\n.*no luck today"):
+    with pytest.raises(MachineError, match=r"one ended at its start.*\n.*no luck today"):
         start(fake("one", "dies"))
 
 
@@ -189,7 +189,7 @@ def test_a_running_service_is_not_moved_to_another_port_unasked(running):
     folder, start = running
     one = fake("one")
     start(one)
-    with pytest.raises(MachineError, match="runs at .* asks for port .* `make down`"):
+    with pytest.raises(MachineError, match=r"runs at .* asks for port .* `make down`"):
         up([replace(one, port=free_ports(1)[0])], folder)
     assert state(one, folder) == RUNNING
 
