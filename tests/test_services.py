@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from flows.service_processes import forget, recorded
-from flows.service_table import services
 from flows.services import DEAD, RUNNING, SILENT, STOPPED, down, state, table, up
-from tasks.errors import MachineError, ParamsError
+from tasks.errors import MachineError
 from tests.service_builders import FAKE, fake, free_ports, is_gone, processes_of
 
 ROOT = Path(__file__).parents[1]
@@ -26,14 +25,12 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def running(tmp_path):
     """A folder for records, and a function that starts services there; they are ended after the test."""
-    started = []
 
     def start(*wanted, timeout_s=60.0):
-        started.extend(wanted)
         up(wanted, tmp_path, timeout_s=timeout_s)
 
     yield tmp_path, start
-    down(started, tmp_path, patience_s=0.0)
+    down(tmp_path, patience_s=0.0)
 
 
 def pid_of(service, folder):
@@ -103,7 +100,7 @@ def test_down_ends_all_processes_of_a_service(running, ways, patience_s):
     start(one)
     processes = processes_of("one", folder)
     assert len(processes) == 1 + ("far-child" in ways)
-    assert down([one], folder, patience_s=patience_s) == ["one"]
+    assert down(folder, patience_s=patience_s) == ["one"]
     assert all(is_gone(process) for process in processes)
     assert state(one, folder) == STOPPED
 
@@ -119,7 +116,7 @@ def test_down_leaves_alone_who_was_not_started_by_up(running):
         service = processes_of("one", folder)[0]
         path.write_text(json.dumps(remembered | {"pid": stranger.pid}))
         assert state(one, folder) == DEAD  # its leader is not the stranger
-        down([one], folder, patience_s=5.0)
+        down(folder, patience_s=5.0)
         assert stranger.poll() is None
         assert is_gone(service)
         stranger.kill()
@@ -130,19 +127,29 @@ def test_records_of_before_a_restart_of_the_machine_are_no_services(running):
     one = fake("one")
     start(one)
     of_before = (folder / "one.json").read_text().replace(recorded("one", folder).token, "0" * 32)
-    down([one], folder)
+    down(folder)
     (folder / "one.json").write_text(of_before.replace(str(json.loads(of_before)["pid"]), str(os.getpid())))
     assert state(one, folder) == DEAD
     start(one)
     assert state(one, folder) == RUNNING
 
 
+def test_down_ends_also_what_nobody_wants_by_now(running):
+    """Such as an MLflow of ours, after MLFLOW_TRACKING_URI was set to somebody else's."""
+    folder, start = running
+    start(fake("one"), fake("two"))
+    processes = [*processes_of("one", folder), *processes_of("two", folder)]
+    start(fake("three"))
+    assert down(folder) == ["three", "two", "one"]
+    assert all(is_gone(process) for process in processes)
+
+
 def test_down_twice_is_no_error(running):
     folder, start = running
     one = fake("one")
     start(one)
-    assert down([one], folder) == ["one"]
-    assert down([one], folder) == []
+    assert down(folder) == ["one"]
+    assert down(folder) == []
 
 
 def test_a_port_in_use_is_named_with_its_holder_and_nothing_is_started(running):
@@ -218,35 +225,6 @@ def test_two_at_once_do_not_mix(running):
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(MachineError, match="another `make up`"):
             start(fake("one"))
-
-
-def test_ports_and_folders_come_from_variables(monkeypatch):
-    variables = {"CUDA_L1_PREFECT_PORT": "4999", "CUDA_L1_MLFLOW_PORT": "5999", "PREFECT_HOME": "/elsewhere"}
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:////elsewhere/mlflow.db")
-    prefect, mlflow = services(variables)[:2]
-    assert (prefect.url, mlflow.url) == ("http://127.0.0.1:4999/", "http://127.0.0.1:5999/")
-    assert prefect.environment["PREFECT_HOME"] == "/elsewhere"
-    assert prefect.environment["PREFECT_SERVER_UI_API_URL"] == "http://127.0.0.1:4999/api"
-    assert mlflow.environment["MLFLOW_BACKEND_STORE_URI"] == "sqlite:////elsewhere/mlflow.db"
-
-
-def test_there_is_no_mlflow_of_ours_where_numbers_go_to_a_server(monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
-    assert "mlflow" not in [service.name for service in services({})]
-
-
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        pytest.param({"CUDA_L1_PREFECT_PORT": "http"}, "CUDA_L1_PREFECT_PORT='http' is no port", id="a word"),
-        pytest.param({"CUDA_L1_MLFLOW_PORT": "65536"}, "CUDA_L1_MLFLOW_PORT='65536' is no port", id="too large"),
-        pytest.param({"CUDA_L1_MLFLOW_PORT": "4200"}, "are both 4200", id="one for two"),
-    ],
-)
-def test_ports_that_cannot_be_are_refused(monkeypatch, variables, said):
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    with pytest.raises(ParamsError, match=said):
-        services(variables)
 
 
 def test_outside_of_a_project_the_command_says_so(tmp_path):
