@@ -68,6 +68,11 @@ def recorded(name: str, folder: Path) -> Record | None:
         ) from None
 
 
+def all_recorded(folder: Path) -> list[Record]:
+    """Every service that was started and not stopped since."""
+    return [record for path in folder.glob("*.json") if (record := recorded(path.stem, folder))]
+
+
 def forget(name: str, folder: Path) -> None:
     _path(name, folder).unlink(missing_ok=True)
 

@@ -75,7 +75,11 @@ def is_remote(uri: str) -> bool:
 def _prefect(common: Mapping[str, str]) -> Service:
     port = _port(common, "CUDA_L1_PREFECT_PORT", 4200)
     api_url = f"http://{HOST}:{port}/api"
-    ours = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "PREFECT_SERVER_UI_API_URL": api_url}
+    ours = {
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_UI_API_URL": api_url,  # else the pages ask port 4200, whatever the port is
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    }
     return Service(
         name="prefect",
         command=(sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)),
@@ -91,6 +95,8 @@ def _mlflow(common: Mapping[str, str]) -> Service:
     ours = {
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # of its gateway and evaluations, in eight processes
+        # Where stages put files that write to the database themselves: an experiment has one place, whoever made it.
+        "MLFLOW_DEFAULT_ARTIFACT_ROOT": str(Path.cwd() / "mlruns"),
         "MLFLOW_ARTIFACTS_DESTINATION": str(Path.cwd() / "mlruns"),
     }
     uri = {"MLFLOW_BACKEND_STORE_URI": tracking_uri()}  # may hold a password: not on the command line

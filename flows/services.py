@@ -14,16 +14,15 @@ import os
 import socket
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from flows.project import project_folder
-from flows.service_processes import forget, leads, log_of, port_holder, recorded, start, stop
+from flows.service_processes import all_recorded, forget, leads, log_of, port_holder, recorded, start, stop
 from flows.service_table import FOLDER, FOLDER_VARIABLE, HOST, Service, services
-from tasks.errors import CudaL1Error, MachineError
+from tasks.errors import CudaL1Error, MachineError, ParamsError
 
 HEALTHY_S = 180.0  # MLflow takes 15 s where nothing else runs
 STOP_S = 30.0  # that a service has to end what it does
@@ -54,16 +53,14 @@ def up(wanted: Sequence[Service], folder: Path, *, timeout_s: float = HEALTHY_S)
             _await_health(service, folder, timeout_s)
 
 
-def down(wanted: Sequence[Service], folder: Path, *, patience_s: float = STOP_S) -> list[str]:
-    """End what was started, the last first; the names of what was ended."""
-    ended = []
+def down(folder: Path, *, patience_s: float = STOP_S) -> list[str]:
+    """End whatever was started, the last first, also what nobody wants by now; the names of what was ended."""
     with _alone(folder):
-        for service in reversed(wanted):
-            if record := recorded(service.name, folder):
-                stop(record, patience_s=patience_s)
-                forget(service.name, folder)
-                ended.append(service.name)
-    return ended
+        records = sorted(all_recorded(folder), key=lambda record: record.started_at, reverse=True)
+        for record in records:
+            stop(record, patience_s=patience_s)
+            forget(record.name, folder)
+    return [record.name for record in records]
 
 
 def state(service: Service, folder: Path) -> str:
@@ -161,7 +158,8 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _up(wanted: Sequence[Service], folder: Path) -> int:
+def _up(folder: Path) -> int:
+    wanted = services(os.environ)
     try:
         up(wanted, folder)
     finally:
@@ -170,13 +168,14 @@ def _up(wanted: Sequence[Service], folder: Path) -> int:
     return 0
 
 
-def _down(wanted: Sequence[Service], folder: Path) -> int:
-    ended = down(wanted, folder)
+def _down(folder: Path) -> int:
+    ended = down(folder)
     _say(f"ended: {', '.join(ended)}" if ended else "nothing was running")
     return 0
 
 
-def _status(wanted: Sequence[Service], folder: Path) -> int:
+def _status(folder: Path) -> int:
+    wanted = services(os.environ)
     _say(table(wanted, folder))
     return 0 if all(state(service, folder) == RUNNING for service in wanted) else 1
 
@@ -199,10 +198,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (project := project_folder()) is None:
             raise MachineError(f"{Path.cwd()} is not inside a project; cd into one")
         os.chdir(project)
-        return commands[parsed.command](services(os.environ), Path(os.environ.get(FOLDER_VARIABLE) or FOLDER))
-    except CudaL1Error as error:
+        return commands[parsed.command](Path(os.environ.get(FOLDER_VARIABLE) or FOLDER))
+    except (CudaL1Error, OSError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return CANNOT if isinstance(error, MachineError) else 1
+        return 1 if isinstance(error, ParamsError) else CANNOT
 
 
 if __name__ == "__main__":
