@@ -1,6 +1,7 @@
 """A policy that comes with code, or with weights that are code, is refused and nothing of it runs."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -90,14 +91,16 @@ def test_code_that_comes_with_a_known_kind_of_model_is_not_run(saved, trap):
 
 def test_the_traps_work(saved, trap):
     """Else the tests above could not fail."""
-    from transformers import AutoModelForCausalLM
-
     pickle.loads(pickle.dumps(Trap(trap)))
     assert trap.exists()
     trap.unlink()
     (saved / "own_code.py").write_text(CODE.format(trap=str(trap)))
     change(saved / "config.json", auto_map={"AutoModelForCausalLM": "own_code.Model"})
-    AutoModelForCausalLM.from_pretrained(saved, trust_remote_code=True)
+    program = "import sys, transformers as t; "
+    program += "t.AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code=True)"
+    # In a process of its own, since transformers goes on to believe that its own class is the folder's.
+    environment = os.environ | {"HF_HOME": str(saved.parent / "hub")}
+    subprocess.run([sys.executable, "-c", program, str(saved)], env=environment, check=True, capture_output=True)
     assert trap.exists()
 
 
