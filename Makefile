@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test lint bench-learning bench-judge bench-panel bench-optimize bench-history fuzz soak soak-history clean
+.PHONY: help setup repro smoke test lint up down status audit bench-learning bench-judge bench-panel bench-optimize bench-history fuzz soak soak-history clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -27,6 +27,18 @@ lint: setup  ## format check, lint and types
 
 test: lint  ## lint, types and the tests
 	@python -m pytest -n 2 --no-loadscope-reorder
+
+up: setup  ## start Prefect, MLflow and the schedule on this machine, and show where they are: docs/operations.md
+	@python -m flows.services up
+
+down: setup  ## end exactly what `make up` started
+	@python -m flows.services down
+
+status: setup  ## show what `make up` started, and whether it answers
+	@python -m flows.services status
+
+audit: setup  ## known vulnerabilities of the pinned packages; needs the network; AUDIT="--vulnerability-service osv"
+	@python -m flows.audit $(AUDIT)
 
 bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
 	@python -m flows.bench_learning
@@ -53,4 +65,5 @@ soak-history: setup  ## four writers and four readers of one history for 10 minu
 	@python -m flows.soak_history
 
 clean:  ## remove working folders; data/, the history and .venv stay
+	@[ ! -d work/services ] || python -m flows.services down
 	@rm -rf work
