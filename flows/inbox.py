@@ -67,14 +67,14 @@ def admit_problems(folder: Path, examine: Examine) -> Iterator[Arrival]:
         # Admitted without its family, a problem that is to be held out would be trained on.
         yield from (Arrival(name=_name(folder, path), fate=Fate.WAITING, reason=str(error)) for path in paths)
         return
-    known = {_tree(path.read_bytes()): path.relative_to(folder).with_suffix("").as_posix() for path in problem_paths(folder)}
+    known = {
+        _tree(path.read_bytes()): path.relative_to(folder).with_suffix("").as_posix() for path in problem_paths(folder)
+    }
     for path in paths:
         yield _received(path, folder, families, known, examine)
 
 
-def _received(
-    path: Path, folder: Path, families: dict[str, Any], known: dict[str, str], examine: Examine
-) -> Arrival:
+def _received(path: Path, folder: Path, families: dict[str, Any], known: dict[str, str], examine: Examine) -> Arrival:
     name, content = _name(folder, path), b""
     try:
         content = _content(path)

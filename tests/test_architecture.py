@@ -10,7 +10,8 @@ from flows.stages import STAGES
 from tasks.params import Params, load_params
 
 # A package may import itself and everything to its left.
-LAYERS = ["errors", "params", "tracking", "registry", "problems", "variants", "judge", "history", "search", "training", "report"]
+LEAVES = ["errors", "params", "tracking", "registry"]
+LAYERS = [*LEAVES, "problems", "variants", "judge", "history", "search", "training", "report"]
 KNOW_MLFLOW = ("tracking.py", "registry.py")
 
 # Cannot change a result, only where it is computed or how it is reported and resumed.

@@ -22,8 +22,8 @@ def bouts(
     ]
 
 
-def decision(pairs: list[Bout], *, decided_by: str = "held_out", alpha: float = 0.05) -> Judgement:
-    return decide(pairs, decided_by=decided_by, alpha=alpha, min_share_correct=0.25, seed=0)
+def decision(pairs: list[Bout], *splits: Split) -> Judgement:
+    return decide(pairs, deciding_splits=splits or (Split.HELD_OUT,), alpha=0.05, min_share_correct=0.25, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,9 @@ def decision(pairs: list[Bout], *, decided_by: str = "held_out", alpha: float = 
         pytest.param(bouts(SLOW, FAILED, count=8), Decision.KEPT, id="right more often, and slower than the reference"),
         pytest.param(bouts(SOLVED, FAILED, count=5), Decision.KEPT, id="too few problems to tell"),
         pytest.param(
-            [*bouts(SOLVED, FAILED, count=4), *bouts(FAILED, SOLVED, count=4, first=4)], Decision.KEPT, id="half and half"
+            [*bouts(SOLVED, FAILED, count=4), *bouts(FAILED, SOLVED, count=4, first=4)],
+            Decision.KEPT,
+            id="half and half",
         ),
         pytest.param(bouts(SOLVED, FAILED, count=30, split=Split.TRAIN), Decision.KEPT, id="better on train alone"),
         pytest.param(bouts(SOLVED, None, count=1), Decision.FIRST, id="first, and sound"),
@@ -50,7 +52,7 @@ def test_the_rule_decides(pairs: list[Bout], expected: Decision) -> None:
 
 def test_train_problems_decide_where_that_is_asked_for() -> None:
     pairs = bouts(SOLVED, FAILED, count=8, split=Split.TRAIN)
-    assert decision(pairs, decided_by="all").decision is Decision.PROMOTED
+    assert decision(pairs, *Split).decision is Decision.PROMOTED
 
 
 def test_the_reason_names_the_numbers_it_rests_on() -> None:

@@ -97,7 +97,9 @@ def test_what_waits_and_what_was_refused_are_no_problems(folder):
         pytest.param("level1/new.pkl", b"\x80\x04", "no Python file", id="a pickle"),
         pytest.param("level1/new.py", "#" * 300_000, "at most", id="too large"),
         pytest.param("level1/scaled.py", NEW, "another problem is called level1/scaled", id="name taken"),
-        pytest.param("level3/again.py", f"# mine\n{SCALED}\n", "is level1/scaled once more", id="known by another name"),
+        pytest.param(
+            "level3/again.py", f"# mine\n{SCALED}\n", "is level1/scaled once more", id="known by another name"
+        ),
     ],
 )
 def test_what_is_no_new_problem_goes_into_quarantine(folder, name, source, says):

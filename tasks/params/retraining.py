@@ -30,3 +30,8 @@ class RetrainParams:
     """Probability at most with which a challenger that is no better is promoted."""
     min_share_correct: Share = 0.05
     """Of all samples; a first champion must reach it, since there is nobody to compare it with."""
+
+    @property
+    def deciding_splits(self) -> tuple[str, ...]:
+        """The splits whose problems decide."""
+        return ("train", "held_out") if self.decided_by == "all" else ("held_out",)

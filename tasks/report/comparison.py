@@ -6,7 +6,7 @@ that are correct. Pairing removes what makes one problem easier than another, wh
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,7 +83,9 @@ class Judgement:
     tests: tuple[PairedTest, ...] = ()
 
 
-def decide(bouts: Sequence[Bout], *, decided_by: str, alpha: float, min_share_correct: float, seed: int) -> Judgement:
+def decide(
+    bouts: Sequence[Bout], *, deciding_splits: Collection[str], alpha: float, min_share_correct: float, seed: int
+) -> Judgement:
     """Promote a challenger that is better in at least one number and worse in none; without a champion, a sound one.
 
     Each number is tested one-sided at alpha / 2, so that a challenger which is better in neither is promoted with
@@ -91,14 +93,14 @@ def decide(bouts: Sequence[Bout], *, decided_by: str, alpha: float, min_share_co
 
     Args:
         bouts: on all problems.
-        decided_by: "held_out" for the held-out problems alone, "all" for all.
+        deciding_splits: those of the problems that decide.
         alpha: probability of a wrong promotion.
         min_share_correct: share of all samples, on all problems, that a first champion must get right.
         seed: of the draws, where there are too many problems for all signs.
     """
     if all(bout.champion is None for bout in bouts):
         return _first(bouts, min_share_correct)
-    deciding = [bout for bout in bouts if decided_by == "all" or bout.split is Split.HELD_OUT]
+    deciding = [bout for bout in bouts if bout.split in deciding_splits]
     tests = paired_tests(deciding, seed=seed)
     level = alpha / 2
     better = [test for test in tests if test.p_better <= level]
@@ -109,7 +111,9 @@ def decide(bouts: Sequence[Bout], *, decided_by: str, alpha: float, min_share_co
     elif worse and not better:
         decision = Decision.REGRESSED
     words = "; ".join(_words(test) for test in tests)
-    return Judgement(decision=decision, reason=f"{_verdict(better, worse, level)}, {_scope(deciding)}: {words}", tests=tests)
+    return Judgement(
+        decision=decision, reason=f"{_verdict(better, worse, level)}, {_scope(deciding)}: {words}", tests=tests
+    )
 
 
 def paired_tests(bouts: Sequence[Bout], *, seed: int) -> tuple[PairedTest, ...]:
