@@ -1,7 +1,7 @@
 """Policies in MLflow's model registry: which versions there are, and which of them is the champion.
 
-A version is a folder of safetensors and text; its tags say what it was made from. Beside tasks/tracking.py the only file
-that imports mlflow, and only within functions. Doing anything here twice is the same as doing it once.
+A version is a folder of safetensors and text; its tags say what it was made from. Doing anything here twice is the same
+as doing it once. Beside tasks/tracking.py the only file that imports mlflow, and only within functions.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from tasks.errors import PolicyError, RetryableError
+from tasks.errors import CudaL1Error, PolicyError, RetryableError
 from tasks.tracking import EXPERIMENT, RUN_ID_TAG, tracking_uri
 
 if TYPE_CHECKING:
@@ -31,7 +31,11 @@ _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOU
 
 
 class RegistryError(RetryableError):
-    """The model registry does not answer, or has changed in the meantime."""
+    """The model registry does not answer."""
+
+
+class ChampionChangedError(CudaL1Error):
+    """Another version has become champion since ours was compared with the last one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,13 +176,13 @@ class Registry:
             over: the champion that it was compared with; None for the first.
 
         Raises:
-            RegistryError: if somebody has made another version champion meanwhile.
+            ChampionChangedError: if somebody has made another version champion meanwhile.
         """
         now = self.champion()
         if now is not None and now.version == policy.version:
             return
         if (now and now.version) != (over and over.version):
-            raise RegistryError(
+            raise ChampionChangedError(
                 f"version {now and now.version} of {MODEL} has become champion meanwhile; "
                 f"version {policy.version} was not compared with it: retrain again"
             )
@@ -239,7 +243,7 @@ def _policy_version(found: "ModelVersion") -> PolicyVersion:
     return PolicyVersion(
         version=int(found.version),
         digest=found.tags.get(DIGEST_TAG, ""),
-        mlflow_run_id=found.run_id,
+        mlflow_run_id=found.run_id or "",
         created_at=found.creation_timestamp / 1000,
         tags=dict(found.tags),
     )

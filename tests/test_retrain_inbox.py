@@ -141,8 +141,7 @@ def test_two_refused_files_of_one_name_are_both_kept(folder):
     for source in ("x = 1", "x = 2"):
         write(folder, "inbox/level1/new.py", source)
         list(admit_problems(folder, accept))
-    kept = [path for path in (folder / "quarantine").rglob("*.py")]
-    assert sorted(path.read_text() for path in kept) == ["x = 1", "x = 2"]
+    assert sorted(path.read_text() for path in (folder / "quarantine").rglob("*.py")) == ["x = 1", "x = 2"]
 
 
 def test_problems_wait_where_their_families_cannot_be_told(folder):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import PolicyError
-from tasks.registry import MODEL, Registry, RegistryError, policy_digest
+from tasks.registry import MODEL, ChampionChangedError, Registry, RegistryError, policy_digest
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,7 @@ def test_nobody_is_promoted_over_a_champion_it_was_not_compared_with(registry, t
     )
     registry.promote(first, over=None)
     registry.promote(second, over=first)
-    with pytest.raises(RegistryError, match="version 2 .* has become champion meanwhile"):
+    with pytest.raises(ChampionChangedError, match=r"version 2 .* has become champion meanwhile"):
         registry.promote(third, over=first)
     assert registry.champion() == second
     for made, weights in ((first, b"first"), (third, b"third")):

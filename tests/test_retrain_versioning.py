@@ -1,6 +1,7 @@
 """What a promotion leaves in git and at DVC's remote, and what it does not touch."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,14 +96,11 @@ def set_remote(project: Path, url: str) -> None:
 
 
 def repro() -> None:
-    subprocess.run(["python", "-m", "dvc", "repro"], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "dvc", "repro"], check=True, capture_output=True)
 
 
 @pytest.mark.slow
-def test_outputs_go_to_the_remote_where_there_is_one(versioned, monkeypatch):
-    import sys
-
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+def test_outputs_go_to_the_remote_where_there_is_one(versioned):
     repro()
     assert push_outputs() is False
     set_remote(versioned, str(versioned / "store"))
@@ -112,10 +110,7 @@ def test_outputs_go_to_the_remote_where_there_is_one(versioned, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_remote_that_does_not_take_it_is_worth_another_try(versioned, monkeypatch):
-    import sys
-
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+def test_a_remote_that_does_not_take_it_is_worth_another_try(versioned):
     repro()
     (versioned / "store").write_text("no folder")
     set_remote(versioned, str(versioned / "store" / "inner"))

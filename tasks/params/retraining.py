@@ -25,7 +25,7 @@ class RetrainParams:
     tier: Literal["screen", "long"] = "long"
     """How each policy's best candidate for a problem is timed: judge.tier and judge.long say what that takes."""
     decided_by: Literal["held_out", "all"] = "held_out"
-    """Problems that decide; held_out says how a policy does on what it has not seen, all is for one too small for that."""
+    """Problems that decide: what no policy was trained on, or all for policies too small to solve any of that."""
     alpha: Annotated[Real, Field(gt=0, lt=0.5)] = 0.05
     """Probability at most with which a challenger that is no better is promoted."""
     min_share_correct: Share = 0.05

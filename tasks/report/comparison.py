@@ -25,6 +25,7 @@ class Decision(StrEnum):
     FIRST = "first champion"  # there was none, and it is sound
     UNSOUND = "refused"  # there was none, and it gets too little right
     PROMOTED = "promoted"  # better in something, worse in nothing
+    UNCHANGED = "unchanged"  # the challenger is the champion
     KEPT = "champion kept"  # no difference that could not be chance
     REGRESSED = "regressed"  # worse in something, better in nothing: the champion is kept, and somebody is told
 

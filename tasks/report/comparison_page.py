@@ -1,4 +1,4 @@
-"""What a retraining shows of challenger and champion: a row for each problem, numbers, a page in Markdown and a plot."""
+"""What a retraining shows of challenger and champion: a row for each problem, numbers, a page and a plot."""
 
 import io
 from collections.abc import Mapping, Sequence
