@@ -1,7 +1,7 @@
 """Challenger and champion side by side: the same prompts and seeds, the same judge, the best of each timed again.
 
-A comparison is named by all that its result depends on. What a killed one leaves in its folder the next one continues;
-one that was finished is read, not done again.
+A comparison is named by all that its result depends on. What a killed one leaves in its folder the next one continues,
+and one that was finished writes and judges nothing again.
 """
 
 import hashlib
@@ -187,6 +187,8 @@ def _timed_again(
             if problems[problem_id].split in params.retrain.deciding_splits
         ]
     )
+    if not candidates:
+        return {}
     judge = changed(params.judge, tier=params.retrain.tier)
     again = replace(comparison, params=replace(params, judge=judge), run_id=f"{comparison.run_id}-best")  # type: ignore[type-var]
     with court(again, problems, journal="best.jsonl", workers=1) as judges:

@@ -47,6 +47,16 @@ class Arrival:
     fate: Fate
     reason: str = ""
 
+    @property
+    def headline(self) -> str:
+        """The reason's first line; the rest is what a program said."""
+        return self.reason.partition("\n")[0]
+
+
+def has_arrivals(folder: Path) -> bool:
+    """Whether anything lies in a problem folder's inbox."""
+    return any(_waiting(folder / INBOX))
+
 
 def admit_problems(folder: Path, examine: Examine) -> Iterator[Arrival]:
     """Move every file of a problem folder's inbox to where it belongs, one after the other.

@@ -27,20 +27,22 @@ from pydantic import Field, TypeAdapter
 
 from flows.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies
 from flows.engine import DATA, WORK, say
-from flows.inbox import Arrival, admit_problems
+from flows.inbox import Arrival, admit_problems, has_arrivals
 from flows.judges import open_judge
 from flows.pipeline import StageFailedError, reproduce
 from flows.retrain_page import announce, show_arrivals
 from flows.retrain_start import only_one, why_not_now
 from flows.server import is_alive
 from flows.stages import STAGES
-from flows.trial import Trial, promote, unchanged
-from flows.versioning import push_outputs, tag_champion
+from flows.trial import Trial, conclude_trial, unchanged
+from flows.versioning import push_outputs
 from tasks.errors import CudaL1Error, RetryableError
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.batch import changed
+from tasks.judge.verdict import Verdict
 from tasks.params import Params, RetrainParams, load_params
-from tasks.registry import PolicyVersion, Registry, policy_digest
+from tasks.problems.problem import Problem
+from tasks.registry import Registry, policy_digest
 from tasks.report.comparison import decide
 
 CHAMPIONS = WORK / "retrain" / "champions"
@@ -66,23 +68,21 @@ step = task(
 
 @flow(name="retrain", persist_result=False)
 def retrain(
-    catch_up: Annotated[bool, Field(description="do a run late that could not begin in time; else skip it")] = (
-        DEFAULTS.catch_up
-    ),
-    tier: Annotated[
-        Literal["screen", "long"], Field(description="how each policy's best candidate for a problem is timed")
-    ] = DEFAULTS.tier,
-    samples_per_problem: Annotated[
-        int, Field(gt=0, description="completions of each policy for each problem")
-    ] = DEFAULTS.samples_per_problem,
-    decided_by: Annotated[
-        Literal["held_out", "all"], Field(description="problems that decide; the others are only reported")
-    ] = DEFAULTS.decided_by,
-    alpha: Annotated[
-        float, Field(gt=0, lt=0.5, description="probability at most of promoting a challenger that is no better")
-    ] = DEFAULTS.alpha,
+    catch_up: bool = DEFAULTS.catch_up,
+    tier: Literal["screen", "long"] = DEFAULTS.tier,
+    samples_per_problem: Annotated[int, Field(gt=0)] = DEFAULTS.samples_per_problem,
+    decided_by: Literal["held_out", "all"] = DEFAULTS.decided_by,
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = DEFAULTS.alpha,
 ) -> State:
-    """Admit new problems, reproduce what is out of date, and promote the new policy if it is measurably better."""
+    """Admit new problems, reproduce what is out of date, and promote the new policy if it is measurably better.
+
+    Args:
+        catch_up: whether a run that the schedule made, and that could not begin in time, is done late or skipped.
+        tier: how each policy's best candidate for a problem is timed; long takes judge.long.window_s for each.
+        samples_per_problem: completions of each policy for each problem.
+        decided_by: the problems that decide; the others are only reported.
+        alpha: probability at most with which a challenger that is no better is promoted.
+    """
     params = load_params()
     if words := why_not_now(catch_up=catch_up, late_after_s=params.retrain.late_after_s):
         return Completed(name=SKIPPED, message=words)
@@ -95,26 +95,26 @@ def retrain(
         for stage in STAGES:
             reproduce(stage)
         trial = compare(params)
-        version, links = conclude(params, trial)
-        if version is not None:
-            links |= keep_state(version, trial)
-        announce(trial, arrivals, links)
+        announce(trial, arrivals, conclude(params, trial))
+        push()
     return Completed(name=trial.judgement.decision.value.capitalize(), message=trial.judgement.reason)
 
 
 @step
 def admit(params: Params) -> list[Arrival]:
     """Move the files of every inbox to where they belong."""
-    logger = get_run_logger()
+    folders = [folder for folder in map(Path, params.problems.folders) if has_arrivals(folder)]
     arrivals: list[Arrival] = []
-    with open_judge(changed(params.judge, tier="screen", workers=1)) as judge:
-        for folder in params.problems.folders:
-            for arrival in admit_problems(
-                Path(folder),
-                lambda problem: judge.judge(problem, baseline_candidate(problem, "eager"), seed=params.seed),
-            ):
-                logger.info("%s: %s %s", arrival.name, arrival.fate, arrival.reason.partition("\n")[0])
-                arrivals.append(arrival)
+    if folders:
+        with open_judge(changed(params.judge, tier="screen", workers=1)) as judge:
+
+            def examine(problem: Problem) -> Verdict:
+                return judge.judge(problem, baseline_candidate(problem, "eager"), seed=params.seed)
+
+            for folder in folders:
+                for arrival in admit_problems(folder, examine):
+                    get_run_logger().info("%s: %s %s", arrival.name, arrival.fate, arrival.headline)
+                    arrivals.append(arrival)
     show_arrivals(arrivals)
     return arrivals
 
@@ -149,20 +149,16 @@ def compare(params: Params) -> Trial:
 
 
 @step
-def conclude(params: Params, trial: Trial) -> tuple[PolicyVersion | None, dict[str, str]]:
-    """Write the decision down, and move the alias where it says so; the champion whose state is to be kept, if any."""
-    return promote(params, trial, POLICY)
+def conclude(params: Params, trial: Trial) -> dict[str, str]:
+    """Write the decision down, and move the alias where it says so; where things are, by what they are called."""
+    return conclude_trial(params, trial, POLICY)
 
 
 @step
-def keep_state(version: PolicyVersion, trial: Trial) -> dict[str, str]:
-    """Tag what a champion was made from, and send the stages' outputs to DVC's remote; links to both."""
-    links = {}
-    if tag := tag_champion(version, trial.judgement.reason):
-        links["git tag"] = tag
-    if push_outputs():
-        links["outputs"] = "pushed to DVC's remote"
-    return links
+def push() -> None:
+    """Send the stages' outputs to DVC's remote, those of a challenger that lost as well: dvc.lock names them."""
+    if not push_outputs():
+        get_run_logger().info("DVC has no default remote: nothing is pushed")
 
 
 def _checked(params: RetrainParams, asked: dict[str, Any]) -> RetrainParams:

@@ -18,10 +18,7 @@ REGRESSED = "cuda-l1.policy.regressed"
 
 def show_arrivals(arrivals: Sequence[Arrival]) -> None:
     """A table of what was in the inboxes."""
-    rows = [
-        {"file": arrival.name, "became": arrival.fate.value, "why": arrival.reason.partition("\n")[0]}
-        for arrival in arrivals
-    ]
+    rows = [{"file": arrival.name, "became": arrival.fate.value, "why": arrival.headline} for arrival in arrivals]
     create_table_artifact(rows, key="retrain-arrivals", description=f"{len(rows)} files were in the inboxes")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.versioning import dvc_lock_digest, provenance
+from flows.versioning import dvc_lock_digest, provenance, tag_champion
 from tasks.params import Params
 from tasks.registry import PolicyVersion, Registry
 from tasks.report.comparison import Bout, Decision, Judgement
@@ -32,20 +32,20 @@ def unchanged(champion: PolicyVersion) -> Trial:
     return Trial(run_id="", champion=champion, bouts=(), judgement=judgement)
 
 
-def promote(params: Params, trial: Trial, policy: Path) -> tuple[PolicyVersion | None, dict[str, str]]:
-    """Record a trial, and register and promote its challenger if it won.
+def conclude_trial(params: Params, trial: Trial, policy: Path) -> dict[str, str]:
+    """Record a trial, and if its challenger won: register it, make it champion, and tag what it was made from.
 
     Returns:
-        The champion, if it is what stands in the project's folder: then its state is to be kept; and where things are.
+        Where things are, by what they are called.
     """
     registry = Registry()
-    links: dict[str, str] = {}
     if trial.judgement.decision is Decision.UNCHANGED:
         assert trial.champion is not None
-        links |= _version_link(registry, trial.champion, "champion")
+        links = _version_link(registry, trial.champion, "champion")
         # A kill may have come between its promotion and its tag; but what has changed since is not what it was made of.
-        is_its_state = trial.champion.tags.get("cuda_l1.dvc_lock_sha256") == dvc_lock_digest()
-        return (trial.champion if is_its_state else None), links
+        if trial.champion.tags.get("cuda_l1.dvc_lock_sha256") == dvc_lock_digest():
+            links |= _tag(trial.champion, trial.champion.tags["cuda_l1.reason"])
+        return links
     metrics = comparison_metrics(trial.bouts, trial.judgement)
     facts = provenance(params) | {
         "cuda_l1.decision": trial.judgement.decision.value,
@@ -57,13 +57,18 @@ def promote(params: Params, trial: Trial, policy: Path) -> tuple[PolicyVersion |
         "speedups.png": speedup_plot(trial.bouts),
     }
     run = registry.record(trial.run_id, tags=facts, metrics=metrics, files=files)
-    links["comparison"] = registry.run_page(run) or f"run {run} of MLflow at {registry.uri}"
+    links = {"comparison": registry.run_page(run) or f"run {run} of MLflow at {registry.uri}"}
     if not trial.judgement.decision.makes_champion:
-        return None, links | (_version_link(registry, trial.champion, "champion") if trial.champion else {})
+        return links | (_version_link(registry, trial.champion, "champion") if trial.champion else {})
     numbers = {f"cuda_l1.{name.replace('/', '.')}": f"{value:.4g}" for name, value in metrics.items()}
     version = registry.register(policy, mlflow_run_id=run, tags=facts | numbers)
     registry.promote(version, over=trial.champion)
-    return version, links | _version_link(registry, version, "new champion")
+    return links | _version_link(registry, version, "new champion") | _tag(version, trial.judgement.reason)
+
+
+def _tag(version: PolicyVersion, reason: str) -> dict[str, str]:
+    tag = tag_champion(version, reason)
+    return {"git tag": tag} if tag else {}
 
 
 def _version_link(registry: Registry, version: PolicyVersion, name: str) -> dict[str, str]:
