@@ -18,10 +18,10 @@ from tests.prefect_server import prefect_server
 from tests.retrain_builders import TRAIN, of_size, project
 from tests.training_builders import policy
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 NIGHTLY, ALARM = "retrain/nightly", "policy_regressed/alarm"
-LIMIT_S = 400.0
+LIMIT_S = 900.0  # a minute or two on a machine that has nothing else to do
 NEW_SIZE = 40
 POLICY = "data/contrastive_rl/policy"
 
