@@ -27,6 +27,7 @@ from flows.ancestors import end_with_ancestors
 from flows.publishing import full_disks, publish, require_writable
 from tasks.errors import CudaL1Error, MachineError
 from tasks.params import Params, as_document, load_params
+from tasks.problems.catalogue import INBOX, QUARANTINE
 from tasks.tracking import Tracker, tracked
 
 WORK = Path("work")
@@ -145,7 +146,8 @@ def _spec(name: str) -> dict[str, Any]:
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in sorted(paths):
         if path.is_dir():
-            yield from sorted(p for p in path.rglob("*") if p.is_file() and p.suffix != ".pyc")
+            found = sorted(p for p in path.rglob("*") if p.is_file() and p.suffix != ".pyc")
+            yield from (p for p in found if p.relative_to(path).parts[0] not in (INBOX, QUARANTINE))
         elif path.exists():
             yield path
         else:

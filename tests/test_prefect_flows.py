@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -12,11 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.server import is_alive
 from flows.stages import STAGES
+from tests.prefect_server import prefect_server
 
 ROOT = Path.cwd()
-START_S = 60.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -24,27 +21,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The API address of a Prefect server with a home of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = os.environ | {
-        "PREFECT_HOME": str(tmp_path_factory.mktemp("prefect")),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(
-        command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}/api"
-    deadline = time.monotonic() + START_S
-    while not is_alive(url):
-        assert process.poll() is None, "the server ended at its start"
-        assert time.monotonic() < deadline, f"no server at {url} after {START_S} s"
-        time.sleep(0.2)
-    yield url
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with prefect_server(tmp_path_factory.mktemp("prefect")) as url:
+        yield url
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from tasks.params.document import apply_profile, as_document, load_params, read_document
 from tasks.params.generation import GenerateVariantsParams, GeneratorParams
+from tasks.params.retraining import RetrainParams
 from tasks.params.sections import (
     CheckerParams,
     ContrastiveRLParams,
@@ -30,6 +31,7 @@ __all__ = [
     "Params",
     "PolicyParams",
     "ProblemsParams",
+    "RetrainParams",
     "SelfSupervisedParams",
     "SftParams",
     "apply_profile",

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from tasks.params.fields import Count, Integer, Positive, Real, Share, section
 from tasks.params.generation import GenerateVariantsParams
+from tasks.params.retraining import RetrainParams
 
 
 @section
@@ -228,3 +229,4 @@ class Params:
     self_supervised: SelfSupervisedParams
     contrastive_rl: ContrastiveRLParams
     evaluate: EvaluateParams
+    retrain: RetrainParams = RetrainParams()

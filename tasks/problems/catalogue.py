@@ -12,6 +12,8 @@ from tasks.params import ProblemsParams
 from tasks.problems.problem import Problem, Split
 
 CATALOGUE_NAME = "catalogue.yaml"
+INBOX, QUARANTINE = "inbox", "quarantine"
+"""Folders within a problem folder whose files are no problems: not yet, or not at all."""
 LEVEL_FOLDER = re.compile(r"level([1-9]\d*)")
 
 
@@ -36,6 +38,11 @@ def load_problems(params: ProblemsParams) -> dict[str, Problem]:
     return {problem.problem_id: problem for problem in sorted(problems, key=lambda problem: problem.problem_id)}
 
 
+def problem_paths(folder: Path) -> list[Path]:
+    """The files of a problem folder that are problems."""
+    return sorted(p for p in folder.rglob("*.py") if p.relative_to(folder).parts[0] not in (INBOX, QUARANTINE))
+
+
 @dataclass(kw_only=True, slots=True)
 class _Reading:
     """What was read so far, and what was wrong with it."""
@@ -51,7 +58,7 @@ class _Reading:
         if not folder.is_dir():
             self.mistakes.append(f"{folder}: no such folder; correct problems.folders in params.yaml")
             return
-        paths = sorted(folder.rglob("*.py"))
+        paths = problem_paths(folder)
         if not paths:
             self.mistakes.append(f"{folder}: holds no problem; it needs files such as level1/NAME.py")
         families = self._read_families(folder, known={_problem_id(folder, path) for path in paths})

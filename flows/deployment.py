@@ -1,0 +1,133 @@
+"""The retraining on a schedule: registers it with a Prefect server and does its runs, until it is ended.
+
+    PREFECT_API_URL=http://127.0.0.1:4200/api python -m flows.deployment
+
+Schedule and parameters come from params.yaml when the deployment is made, and are edited in the UI from then on.
+"""
+
+import argparse
+import os
+import sys
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID
+
+# Before prefect is imported: its telemetry only adds errors where there is no network.
+os.environ.setdefault("DO_NOT_TRACK", "1")
+os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+
+from prefect import serve
+from prefect.automations import Automation
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.deployments.runner import EntrypointType, RunnerDeployment
+from prefect.events import EventTrigger
+from prefect.events.actions import RunDeployment
+from prefect.events.schemas.automations import Posture
+from prefect.exceptions import ObjectNotFound
+from pydantic import ValidationError
+
+from flows.regression import policy_regressed
+from flows.retrain import flow_parameters, retrain
+from flows.retrain_page import REGRESSED
+from flows.server import is_alive
+from tasks.errors import CudaL1Error, ParamsError
+from tasks.params import RetrainParams, load_params
+
+NAME, ALARM = "nightly", "alarm"
+AUTOMATION = "a policy has regressed"
+TAGS = ["cuda-l1"]
+NO_SERVER = 3
+
+
+def register(params: RetrainParams, *, from_params: bool = False) -> list[RunnerDeployment]:
+    """Make or update the deployments and the automation; returns what is to be served.
+
+    Args:
+        from_params: put schedule and parameters back to what params.yaml says, whatever was edited in the UI.
+
+    Raises:
+        ParamsError: if the schedule is none.
+    """
+    found = _found(f"{retrain.name}/{NAME}")
+    nightly = RunnerDeployment.from_flow(
+        retrain,
+        NAME,
+        tags=TAGS,
+        concurrency_limit=1,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+        **(_as_in(params) if found is None or from_params else _as_before(found)),
+    )
+    alarm = RunnerDeployment.from_flow(policy_regressed, ALARM, tags=TAGS, entrypoint_type=EntrypointType.MODULE_PATH)
+    nightly.apply()
+    _automate(cast(UUID, alarm.apply()))
+    return [nightly, alarm]
+
+
+def _found(name: str) -> DeploymentResponse | None:
+    with get_client(sync_client=True) as client:
+        try:
+            return client.read_deployment_by_name(name)
+        except ObjectNotFound:
+            return None
+
+
+def _as_in(params: RetrainParams) -> dict[str, Any]:
+    try:
+        schedule = CronSchedule(cron=params.cron, timezone=params.timezone)
+    except ValidationError as error:
+        mistakes = "; ".join(f"{mistake['loc'][0]}: {mistake['msg']}" for mistake in error.errors())
+        raise ParamsError(f"params.yaml, section retrain: {mistakes}") from error
+    return {"schedules": [schedule], "parameters": flow_parameters(params)}
+
+
+def _as_before(found: DeploymentResponse) -> dict[str, Any]:
+    """Given again, because Prefect takes what is not given as a wish to have none."""
+    schedules = [
+        DeploymentScheduleCreate(schedule=known.schedule, active=known.active, parameters=known.parameters)
+        for known in found.schedules
+    ]
+    return {"schedules": schedules, "parameters": found.parameters, "paused": found.paused}
+
+
+def _automate(alarm_id: UUID) -> None:
+    """Run the alarm for every regression. An automation of this name stays as it is: it may have got more actions."""
+    with get_client(sync_client=True) as client:
+        if client.read_automations_by_name(AUTOMATION):
+            return
+    # What the event carries is filled in by the server.
+    reason = {"__prefect_kind": "jinja", "template": "{{ event.payload.reason }}"}
+    Automation(
+        name=AUTOMATION,
+        description="Starts a run that is red, so that somebody looks; add notifications here.",
+        trigger=EventTrigger(expect={REGRESSED}, posture=Posture.Reactive, threshold=1, within=timedelta(0)),
+        actions=[
+            RunDeployment(source="selected", deployment_id=alarm_id, parameters={"reason": reason}, job_variables=None)
+        ],
+    ).create()
+
+
+def main() -> None:
+    """Register, then do the runs until ended by Ctrl-C or SIGTERM."""
+    parser = argparse.ArgumentParser(description="Retrain on a schedule; ended by Ctrl-C.")
+    parser.add_argument(
+        "--from-params", action="store_true", help="put schedule and parameters back to what params.yaml says"
+    )
+    arguments = parser.parse_args()
+    url = os.environ.get("PREFECT_API_URL")
+    if not url or not is_alive(url):
+        words = f"no Prefect server answers at {url}" if url else "PREFECT_API_URL is not set"
+        sys.stderr.write(f"{words}: start one (prefect server start) and set PREFECT_API_URL to its address\n")
+        sys.exit(NO_SERVER)
+    try:
+        deployments = register(load_params().retrain, from_params=arguments.from_params)
+    except CudaL1Error as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    # Not paused: what falls due while nobody serves is Late, and catch_up says what becomes of it.
+    serve(*deployments, pause_on_shutdown=False)
+
+
+if __name__ == "__main__":
+    main()

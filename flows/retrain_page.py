@@ -1,0 +1,47 @@
+"""What a retraining leaves on its run's page in Prefect's UI, and the event that it emits."""
+
+import base64
+from collections.abc import Mapping, Sequence
+
+from prefect.artifacts import create_image_artifact, create_markdown_artifact, create_table_artifact
+from prefect.events import emit_event
+
+from flows.inbox import Arrival
+from flows.trial import Trial
+from tasks.registry import MODEL
+from tasks.report.comparison import Decision
+from tasks.report.comparison_page import bout_rows, comparison_metrics, decision_page, speedup_plot
+
+REGRESSED = "cuda-l1.policy.regressed"
+"""The event that says that a challenger was significantly worse than the champion."""
+
+
+def show_arrivals(arrivals: Sequence[Arrival]) -> None:
+    """A table of what was in the inboxes."""
+    rows = [{"file": arrival.name, "became": arrival.fate.value, "why": arrival.headline} for arrival in arrivals]
+    create_table_artifact(rows, key="retrain-arrivals", description=f"{len(rows)} files were in the inboxes")
+
+
+def announce(trial: Trial, arrivals: Sequence[Arrival], links: Mapping[str, str]) -> None:
+    """The decision with its links, a row for each problem, a plot; and an event where the challenger is worse."""
+    judgement = trial.judgement
+    metrics = comparison_metrics(trial.bouts, judgement)
+    page = decision_page(judgement, metrics, links)
+    counts = {
+        fate: sum(arrival.fate is fate for arrival in arrivals) for fate in dict.fromkeys(a.fate for a in arrivals)
+    }
+    page += f"\nNew problems: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none'}.\n"
+    create_markdown_artifact(page, key="retrain-decision", description=judgement.decision.value)
+    if trial.bouts:
+        rows = bout_rows(trial.bouts)
+        create_table_artifact(rows, key="retrain-problems", description="challenger and champion on every problem")
+        picture = base64.b64encode(speedup_plot(trial.bouts)).decode()
+        create_image_artifact(
+            f"data:image/png;base64,{picture}", key="retrain-speedups", description="speedup of the best candidates"
+        )
+    if judgement.decision is Decision.REGRESSED:
+        emit_event(
+            event=REGRESSED,
+            resource={"prefect.resource.id": f"cuda-l1.policy.{MODEL}", "prefect.resource.name": MODEL},
+            payload={"reason": judgement.reason, "run_id": trial.run_id},
+        )

@@ -1,0 +1,249 @@
+"""Policies in MLflow's model registry: which versions there are, and which of them is the champion.
+
+A version is a folder of safetensors and text; its tags say what it was made from. Doing anything here twice is the same
+as doing it once. Beside tasks/tracking.py the only file that imports mlflow, and only within functions.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from tasks.errors import CudaL1Error, PolicyError, RetryableError
+from tasks.tracking import EXPERIMENT, RUN_ID_TAG, tracking_uri
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities.model_registry import ModelVersion
+
+MODEL = "cuda-l1-policy"
+CHAMPION = "champion"
+"""The alias of the version that is in use."""
+DIGEST_TAG = "cuda_l1.policy_digest"
+SAFE_SUFFIXES = (".json", ".safetensors", ".txt", ".jinja", ".model")
+"""What a policy is made of. Anything else, such as a pickle, might run code when it is loaded."""
+_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # its own are minutes each
+
+
+class RegistryError(RetryableError):
+    """The model registry does not answer."""
+
+
+class ChampionChangedError(CudaL1Error):
+    """Another version has become champion since ours was compared with the last one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyVersion:
+    """One version of the policy in the registry."""
+
+    version: int
+    digest: str
+    """Of the files; equal for equal policies."""
+    mlflow_run_id: str
+    created_at: float
+    """Unix time in seconds."""
+    tags: Mapping[str, str]
+
+    @property
+    def artifact(self) -> str:
+        """Where in its run of MLflow its files are."""
+        return _artifact(self.digest)
+
+
+def policy_digest(folder: Path) -> str:
+    """Content hash of a policy's files and their names.
+
+    Raises:
+        PolicyError: if there is none, or a file in it that might run code when it is loaded.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
+    if not files:
+        raise PolicyError(f"no policy at {folder}; `dvc repro` makes it")
+    digest = hashlib.sha256()
+    for path in files:
+        if path.suffix not in SAFE_SUFFIXES:
+            raise PolicyError(f"{path} is none of {', '.join(SAFE_SUFFIXES)}; a policy must load without running code")
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+class Registry:
+    """The versions of one model. MLFLOW_TRACKING_URI says where, as for everything that is tracked.
+
+    Raises:
+        RegistryError: from every method, if MLflow does not answer.
+    """
+
+    def __init__(self) -> None:
+        self.uri = tracking_uri()
+        for name, value in _PATIENCE.items():
+            os.environ.setdefault(name, value)
+
+    def champion(self) -> PolicyVersion | None:
+        """The version that bears the alias, or None where none does."""
+        with _answering(self.uri) as client:
+            models = client.search_registered_models(f"name = '{MODEL}'")
+            number = models[0].aliases.get(CHAMPION) if models else None
+            return None if number is None else _policy_version(client.get_model_version(MODEL, number))
+
+    def fetch(self, policy: PolicyVersion, folder: Path) -> Path:
+        """The files of a version, downloaded once.
+
+        Args:
+            folder: where versions are kept, each under its digest.
+
+        Raises:
+            PolicyError: if the registry no longer holds what was registered.
+        """
+        target = folder / policy.digest
+        if target.is_dir() and policy_digest(target) == policy.digest:
+            return target
+        partial = folder / f".{policy.digest}.{uuid4().hex}.partial"
+        partial.mkdir(parents=True)
+        try:
+            with _answering(self.uri) as client:
+                downloaded = Path(client.download_artifacts(policy.mlflow_run_id, policy.artifact, str(partial)))
+            if policy_digest(downloaded) != policy.digest:
+                raise PolicyError(
+                    f"version {policy.version} of {MODEL} is not what was registered: its files have changed at "
+                    f"{self.uri}; restore them, or move the alias {CHAMPION!r} to a version that is whole"
+                )
+            shutil.rmtree(target, ignore_errors=True)
+            downloaded.replace(target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        return target
+
+    def record(
+        self, run_id: str, *, tags: Mapping[str, str], metrics: Mapping[str, float], files: Mapping[str, bytes]
+    ) -> str:
+        """Write down a comparison as a run of MLflow, and return what MLflow calls it.
+
+        Args:
+            run_id: recorded again under the same name, it replaces what was there.
+            files: by name.
+        """
+        from mlflow.entities import Metric
+
+        with _answering(self.uri) as client:
+            mlflow_run_id = _run(client, run_id)
+            for name, value in tags.items():
+                client.set_tag(mlflow_run_id, name, value)
+            known = client.get_run(mlflow_run_id).data.metrics
+            fresh = [Metric(name, value, 0, 0) for name, value in metrics.items() if known.get(name) != value]
+            client.log_batch(mlflow_run_id, metrics=fresh)
+            for name, content in files.items():
+                _log_file(client, mlflow_run_id, name, content)
+            client.set_terminated(mlflow_run_id)
+        return mlflow_run_id
+
+    def register(self, folder: Path, *, mlflow_run_id: str, tags: Mapping[str, str]) -> PolicyVersion:
+        """The version that holds the files of a folder: one that is there already, or else a new one."""
+        from mlflow.exceptions import MlflowException
+
+        digest = policy_digest(folder)
+        with _answering(self.uri) as client:
+            if not client.search_registered_models(f"name = '{MODEL}'"):
+                try:
+                    client.create_registered_model(MODEL, description="The policy that writes faster kernels")
+                except MlflowException:
+                    client.get_registered_model(MODEL)  # somebody else was first
+            # Compared here: a filter would also find versions that were never finished.
+            for found in client.search_model_versions(f"name = '{MODEL}'"):
+                if found.tags.get(DIGEST_TAG) == digest:
+                    return _policy_version(found)
+            client.log_artifacts(mlflow_run_id, str(folder), _artifact(digest))
+            made = client.create_model_version(
+                MODEL,
+                source=f"runs:/{mlflow_run_id}/{_artifact(digest)}",
+                run_id=mlflow_run_id,
+                tags={**tags, DIGEST_TAG: digest},
+            )
+            return _policy_version(client.get_model_version(MODEL, made.version))
+
+    def promote(self, policy: PolicyVersion, *, over: PolicyVersion | None) -> None:
+        """Make a version the champion.
+
+        Args:
+            over: the champion that it was compared with; None for the first.
+
+        Raises:
+            ChampionChangedError: if somebody has made another version champion meanwhile.
+        """
+        now = self.champion()
+        if now is not None and now.version == policy.version:
+            return
+        if (now and now.version) != (over and over.version):
+            raise ChampionChangedError(
+                f"version {now and now.version} of {MODEL} has become champion meanwhile; "
+                f"version {policy.version} was not compared with it: retrain again"
+            )
+        with _answering(self.uri) as client:
+            client.set_registered_model_alias(MODEL, CHAMPION, str(policy.version))
+
+    def page(self, policy: PolicyVersion) -> str | None:
+        """The address of a version in MLflow's own pages, where a server has them."""
+        return f"{self.uri.rstrip('/')}/#/models/{MODEL}/versions/{policy.version}" if self._has_pages else None
+
+    def run_page(self, mlflow_run_id: str) -> str | None:
+        """The address of a run in MLflow's own pages, where a server has them."""
+        if not self._has_pages:
+            return None
+        with _answering(self.uri) as client:
+            experiment_id = client.get_run(mlflow_run_id).info.experiment_id
+        return f"{self.uri.rstrip('/')}/#/experiments/{experiment_id}/runs/{mlflow_run_id}"
+
+    @property
+    def _has_pages(self) -> bool:
+        return self.uri.startswith("http")
+
+
+@contextmanager
+def _answering(uri: str) -> "Iterator[MlflowClient]":
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield MlflowClient(uri)
+    except (MlflowException, OSError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RegistryError(f"the model registry at {uri} does not do what it was asked: {reason}") from error
+
+
+def _artifact(digest: str) -> str:
+    return f"policy-{digest}"
+
+
+def _run(client: "MlflowClient", run_id: str) -> str:
+    experiment = client.get_experiment_by_name(EXPERIMENT)
+    experiment_id = experiment.experiment_id if experiment else client.create_experiment(EXPERIMENT)
+    found = client.search_runs([experiment_id], f"tags.`{RUN_ID_TAG}` = '{run_id}'", max_results=1)
+    run = found[0] if found else client.create_run(experiment_id, tags={RUN_ID_TAG: run_id}, run_name="retrain")
+    return str(run.info.run_id)
+
+
+def _log_file(client: "MlflowClient", mlflow_run_id: str, name: str, content: bytes) -> None:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        client.log_artifact(mlflow_run_id, str(path))
+
+
+def _policy_version(found: "ModelVersion") -> PolicyVersion:
+    return PolicyVersion(
+        version=int(found.version),
+        digest=found.tags.get(DIGEST_TAG, ""),
+        mlflow_run_id=found.run_id or "",
+        created_at=found.creation_timestamp / 1000,
+        tags=dict(found.tags),
+    )

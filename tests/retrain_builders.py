@@ -1,0 +1,64 @@
+"""A project of a few small problems, on which a small policy learns in seconds to write what is right."""
+
+from pathlib import Path
+from typing import Any
+
+from flows.workspace import make_workspace
+from tests.stage_runs import CLOSED
+from tests.training_builders import SCALED
+
+TRAIN, HELD_OUT = (8, 12), (16, 20, 24, 28)
+"""Sizes: one for each problem. They stand nowhere in a right candidate, so one text that is learnt solves them all."""
+
+
+def of_size(size: int) -> str:
+    return SCALED.replace("8", str(size))
+
+
+def project(folder: Path, **changes: Any) -> Path:
+    """A workspace of the tiny profile whose problems differ in size.
+
+    Args:
+        changes: of params.yaml, with two underscores for a dot.
+    """
+    own = {
+        "problems.limit": None,
+        "problems.held_out_families": [f"size{size}" for size in HELD_OUT],
+        "judge.workers": 2,
+        "judge.trials": 2,
+        "judge.rounds": 5,
+        "judge.settled_error": 0.12,
+        "policy.threads": 1,
+        "policy.context_tokens": 512,
+        "policy.vocab_size": 420,
+        "policy.completion_tokens": 128,
+        "generate_variants.max_per_problem": 2,
+        "generate_variants.compiled_share": 0.0,
+        "generate_variants.faulty_share": 0.0,
+        "filter_variants.min_speedup": 0.0,
+        "sft.steps": 150,
+        "sft.exemplar_share": 0.0,
+        "sft.renamed_share": 0.0,
+        "self_supervised.iterations": 1,
+        "self_supervised.samples_per_problem": 1,
+        "self_supervised.steps": 1,
+        "contrastive_rl.steps": 1,
+        "contrastive_rl.prompts_per_step": 1,
+        "retrain.tier": "screen",
+        "retrain.samples_per_problem": 2,
+        "retrain.temperature": 0.2,
+        "retrain.alpha": 0.2,
+    }
+    own |= {name.replace("__", "."): value for name, value in changes.items()}
+    root = make_workspace(folder / "project", profile="tiny", changes=own)
+    # What a stage reports to Prefect and MLflow is tested elsewhere, and would take most of the time here.
+    alone = f"env -u PREFECT_API_URL MLFLOW_TRACKING_URI={CLOSED} python -m flows."
+    dvc = root / "dvc.yaml"
+    dvc.write_text(dvc.read_text().replace("python -m flows.", alone))
+    problems = root / "data" / "problems"
+    for path in problems.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    for size in (*TRAIN, *HELD_OUT):
+        (problems / "level1" / f"size{size}.py").write_text(of_size(size))
+    return root

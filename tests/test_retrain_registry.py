@@ -1,0 +1,106 @@
+"""The registry of policies: what is registered, who is champion, and that doing it twice changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from tasks.errors import PolicyError
+from tasks.registry import MODEL, ChampionChangedError, Registry, RegistryError, policy_digest
+
+pytestmark = pytest.mark.slow
+
+
+def write_policy(folder: Path, weights: bytes = b"weights") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(weights)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    """An empty store, migrated once; its copies are ready at once."""
+    from mlflow import MlflowClient
+
+    folder = tmp_path_factory.mktemp("store")
+    MlflowClient(f"sqlite:///{folder}/mlflow.db").search_experiments()
+    return folder / "mlflow.db"
+
+
+@pytest.fixture
+def registry(tmp_path, monkeypatch, store) -> Registry:
+    (tmp_path / "mlflow.db").write_bytes(store.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    return Registry()
+
+
+def record(registry: Registry, run_id: str, **metrics: float) -> str:
+    return registry.record(run_id, tags={"decision": "promoted"}, metrics=metrics, files={"report.md": b"why"})
+
+
+def test_the_first_champion_is_registered_fetched_and_found_again(registry, tmp_path) -> None:
+    assert registry.champion() is None
+    folder = write_policy(tmp_path / "policy")
+    run = record(registry, "retrain-1", p=0.5)
+    made = registry.register(folder, mlflow_run_id=run, tags={"git_commit": "abc"})
+    registry.promote(made, over=None)
+    champion = registry.champion()
+    assert champion == made
+    assert (champion.version, champion.digest, champion.tags["git_commit"]) == (1, policy_digest(folder), "abc")
+    fetched = registry.fetch(champion, tmp_path / "champions")
+    assert (fetched / "model.safetensors").read_bytes() == b"weights"
+    assert [path.name for path in (tmp_path / "champions").iterdir()] == [champion.digest]
+
+
+def test_doing_it_all_twice_changes_nothing(registry, tmp_path) -> None:
+    from mlflow import MlflowClient
+
+    folder = write_policy(tmp_path / "policy")
+    for _ in range(2):
+        run = record(registry, "retrain-1", p=0.5)
+        made = registry.register(folder, mlflow_run_id=run, tags={})
+        registry.promote(made, over=None)
+    client = MlflowClient(registry.uri)
+    assert len(client.search_model_versions(f"name = '{MODEL}'")) == 1
+    assert len(client.get_metric_history(run, "p")) == 1
+    assert [file.path for file in client.list_artifacts(run)] == [made.artifact, "report.md"]
+
+
+def test_nobody_is_promoted_over_a_champion_it_was_not_compared_with(registry, tmp_path) -> None:
+    run = record(registry, "retrain-1")
+    first, second, third = (
+        registry.register(write_policy(tmp_path / name, name.encode()), mlflow_run_id=run, tags={})
+        for name in ("first", "second", "third")
+    )
+    registry.promote(first, over=None)
+    registry.promote(second, over=first)
+    with pytest.raises(ChampionChangedError, match=r"version 2 .* has become champion meanwhile"):
+        registry.promote(third, over=first)
+    assert registry.champion() == second
+    for made, weights in ((first, b"first"), (third, b"third")):
+        assert (registry.fetch(made, tmp_path / "champions") / "model.safetensors").read_bytes() == weights
+
+
+def test_a_champion_whose_files_were_changed_is_refused(registry, tmp_path) -> None:
+    run = record(registry, "retrain-1")
+    made = registry.register(write_policy(tmp_path / "policy"), mlflow_run_id=run, tags={})
+    (stored,) = tmp_path.glob("mlruns/**/model.safetensors")
+    stored.write_bytes(b"others")
+    with pytest.raises(PolicyError, match="version 1 of cuda-l1-policy is not what was registered"):
+        registry.fetch(made, tmp_path / "champions")
+    assert not list((tmp_path / "champions").iterdir())
+
+
+def test_a_pickle_is_not_registered(registry, tmp_path) -> None:
+    folder = write_policy(tmp_path / "policy")
+    (folder / "training_args.bin").write_bytes(b"\x80\x04")
+    with pytest.raises(PolicyError, match="must load without running code"):
+        registry.register(folder, mlflow_run_id="none", tags={})
+
+
+def test_no_answer_is_an_error_worth_another_try(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(RegistryError, match=r"127\.0\.0\.1:9"):
+        Registry().champion()
