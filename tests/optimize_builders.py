@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from flows.optimize import Optimization, Outcome, Settings
+from flows.optimize import Optimization
 from flows.optimize_judging import Record
+from flows.optimize_outcome import Outcome, Settings
 from flows.optimize_providers import rewriting
 from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
+from tasks.search.clock import Clock
 from tasks.search.proposers import Proposer
 from tasks.search.search import SCREEN
 from tasks.search.survey import Survey
@@ -77,18 +80,26 @@ def softmax_file(folder: Path) -> UserFile:
     return read_user_file(path)
 
 
-def optimized(
+def optimization_of(
     file: UserFile,
     judges: GivenJudges,
     *,
     record: Record | None = None,
+    clock: Clock | None = None,
     stop_after: int | None = None,
     candidates: int | None = 12,
     window_s: float = 0.0,
+    screening_share: float = 0.7,
     proposers: Sequence[Proposer] | None = None,
-) -> Outcome:
+) -> Optimization:
     texts = problem_texts(file, FACTS)
-    settings = Settings(seconds=60.0, window_s=window_s, judge=JudgeParams(), candidates=candidates)
+    settings = Settings(
+        seconds=60.0,
+        window_s=window_s,
+        judge=JudgeParams(),
+        candidates=candidates,
+        screening_share=screening_share,
+    )
     optimization = Optimization(
         file,
         FACTS,
@@ -97,11 +108,17 @@ def optimized(
         judges=judges,  # type: ignore[arg-type]
         record=record or Record(None, []),
         proposers=rewriting(texts.shown, seed=0, device="cpu") if proposers is None else proposers,
+        clock=clock,
         on_change=lambda progress: (
             optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
         ),
     )
-    return optimization.run()
+    return optimization
+
+
+def optimized(file: UserFile, judges: GivenJudges, **given: Any) -> Outcome:
+    """What comes of the optimization that optimization_of makes of these."""
+    return optimization_of(file, judges, **given).run()
 
 
 def by_recipe(**speeds: float | Status) -> Speeds:
