@@ -52,8 +52,8 @@ SCREENING_SHARE = 0.5
 FIRST, MORE = 4, 4
 """Candidates of each problem in the first pass, and at a time later on."""
 PATIENCE = 12
-HOPELESS = 0.2
-"""Whose next candidates are hoped for less than this comes after the others."""
+HOPELESS, HOPEFUL = 0.2, 1.1
+"""Of problems with hopes between these those come first that were tried least."""
 TIMEOUT_S = 30.0
 
 
@@ -92,11 +92,11 @@ class Run:
 
     @property
     def promise(self) -> tuple[float, int]:
-        """The larger the sooner: the factor hoped for over the best so far, else the least tried."""
+        """The larger the sooner: the factor that is hoped for over the best so far, then how little was tried."""
         if self._optimization is None or self.error:
             return 0.0, 0
         hoped, num_tried = self._optimization.promise, len(self._optimization.outcome.progress.at(SCREEN))
-        return (1.0 if HOPELESS < hoped < 1.0 else hoped), -num_tried
+        return (1.0 if HOPELESS < hoped < HOPEFUL else hoped), -num_tried
 
     @property
     def speedup(self) -> float:
