@@ -14,13 +14,16 @@ from tasks.variants.builtin import COMPILED, FAULTS
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
 from tasks.variants.rewrites import REWRITES
+from tasks.variants.rewrites.cuda_graph import CAPTURE
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
-HOPE_OF_GROUP = {"algebra": 1.9, "kernel": 1.7, "triton": 1.7, "capture": 1.5, "fusion": 1.3, COMPILED: 0.1}
+HOPE_OF_GROUP = {"algebra": 1.9, "kernel": 1.7, "triton": 1.7, CAPTURE: 1.5, "fusion": 1.3, COMPILED: 1.15}
 """The factor that is hoped for of a rewrite that was not judged; on the built-in problems those of algebra, kernel and
-fusion bring about as much alone, as a geometric mean. What compiles brings 1.2, but takes ten times as long to judge,
-and alone it is as fast as a baseline: it comes last."""
+fusion bring about as much alone, as a geometric mean."""
+HOPE_WHERE_DEAR = 0.1
+"""Of what compiles, where nothing else takes seconds to build or capture: judging it takes ten times as long as others,
+and alone it is as fast as a baseline. So it comes last."""
 HOPE = 1.05
 """Of any other rewrite: small edits."""
 STUCK = 12
@@ -84,6 +87,9 @@ class Compositions(Proposer):
         self._depth = depth
         self._rewrites = [each for each in rewrites if each.group != FAULTS and each.name not in SAME_AS_BASELINE]
         self._compiling = {each.name for each in rewrites if each.group == COMPILED}
+        self._hopes = HOPE_OF_GROUP
+        if all(each.group != CAPTURE for each in rewrites):
+            self._hopes = {**HOPE_OF_GROUP, COMPILED: HOPE_WHERE_DEAR}
         start = start or as_candidate_program(problem.source)
         origin = _Step(candidate_of(problem, start, ()), start.code, 1.0)
         self._origin_id = origin.candidate.candidate_id
@@ -170,7 +176,7 @@ class Compositions(Proposer):
                     self._waiting.append(step)
 
     def _expected(self, rewrite: Rewrite) -> float:
-        return self._experience.expected(rewrite.name, prior=HOPE_OF_GROUP.get(rewrite.group, HOPE))
+        return self._experience.expected(rewrite.name, prior=self._hopes.get(rewrite.group, HOPE))
 
     def _is_compiled(self, step: _Step) -> bool:
         return not self._compiling.isdisjoint(step.candidate.recipe)
