@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.bench_optimize_page import render
-from flows.bench_optimize_runs import Run, Shared
+from flows.bench_optimize_runs import HOPELESS, Run, Shared
 from flows.engine import progress
 from flows.kernelbench import CUDA_LIMITS
 from flows.optimize_judging import Judges
@@ -96,7 +96,7 @@ def _screen_further(runs: Sequence[Run], shared: Shared, pool: ThreadPoolExecuto
         while not shared.is_screening_over:
             with lock:
                 run = max(waiting, key=lambda run: run.promise, default=None)
-                if run is None or not run.promise[0]:
+                if run is None or run.promise[0] < HOPELESS:
                     return
                 waiting.remove(run)
             run.go_on()

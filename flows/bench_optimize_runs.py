@@ -30,7 +30,7 @@ FIRST, MORE = 4, 4
 """Candidates of each problem in the first pass, and at a time later on."""
 PATIENCE = 12
 HOPELESS, HOPEFUL = 0.2, 1.1
-"""Of problems with hopes between these those come first that were tried least."""
+"""Problems with hopes below the first are left; of those with hopes between the two the least tried comes first."""
 
 
 class Shared:

@@ -1,6 +1,6 @@
 """Builders for the tests of optimizations: a judge whose answers are given, and a whole optimization by it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,9 @@ class GivenJudges:
 
 
 class GivenJudge:
+    device, protocol = "cpu", "given"
+    environment: Mapping[str, str] = {"torch": "given"}
+
     def __init__(self, judges: GivenJudges, rung: str) -> None:
         self.judges, self.rung = judges, rung
 
@@ -65,8 +68,9 @@ class GivenJudge:
             candidate_id=candidate.candidate_id,
             problem_id=problem.problem_id,
             status=status,
-            device="cpu",
-            protocol="given",
+            device=self.device,
+            environment=self.environment,
+            protocol=self.protocol,
             detail="given",
             timing=timing,
             seconds=0.0,
