@@ -43,7 +43,7 @@ class Shared:
         self.experience = Experience()
         self.settings = Settings(
             seconds=RESERVE * 60 * minutes,
-            screening_share=SCREENING_SHARE,
+            screening_share=1.0,  # the passes have their own end
             window_s=0.0,
             judge=changed(params, workers=1),
             patience=PATIENCE,
@@ -93,8 +93,12 @@ class Run:
         return max((each.speedup or 0.0 for _, each in finals), default=0.0)
 
     def begin(self) -> None:
-        """Screen the first candidates, fewer where the machine is too busy for as many of every problem."""
-        for _ in range(FIRST):
+        """Screen the first candidates, fewer where the machine is too busy for as many of every problem.
+
+        What a run before had screened comes first.
+        """
+        self._counted(lambda optimization: optimization.screen(more=self._num_known))
+        for _ in range(self._num_known, FIRST):
             if self.seconds < self._shared.share_s:
                 self._counted(lambda optimization: optimization.screen(more=1))
 
@@ -133,6 +137,10 @@ class Run:
             "device": any_verdict.device if any_verdict else None,
             "environment": dict(any_verdict.environment) if any_verdict else None,
         }
+
+    @property
+    def _num_known(self) -> int:
+        return sum(rung == SCREEN for rung, _ in self._record.known) if self._record else 0
 
     def _begun(self) -> Optimization:
         if self._optimization is not None:
