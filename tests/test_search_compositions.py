@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks.judge.verdict import Status
 from tasks.problems.problem import Problem
 from tasks.search.compositions import Compositions
 from tasks.search.experience import Experience
@@ -21,7 +22,7 @@ def softmax(tmp_path: Path) -> Problem:
 
 
 def proposed(
-    compositions: Compositions, problem: Problem, *, count: int, speed: Callable[[Candidate], float]
+    compositions: Compositions, problem: Problem, *, count: int, speed: Callable[[Candidate], float | Status]
 ) -> list[tuple[str, ...]]:
     """The recipes that are proposed, each judged before the next."""
     judge = GivenJudges(lambda rung, candidate: speed(candidate)).at(SCREEN)
@@ -29,6 +30,7 @@ def proposed(
     while len(found) < count and (candidate := compositions.propose(found)) is not None:
         verdict = judge.judge(problem, candidate, seed=0, best_speedup=None)
         found.append(Scored(candidate=candidate, verdict=verdict, rung=SCREEN))
+    compositions.hope(found)  # learns from the last one too
     return [each.candidate.recipe for each in found]
 
 
@@ -44,7 +46,7 @@ def test_kernels_of_whole_chains_come_before_small_edits_and_compiling_last(soft
 def test_the_fastest_text_is_rewritten_before_small_edits_of_the_first(softmax: Problem) -> None:
     speed = by_recipe(call_amax=1.5)
     recipes = proposed(
-        Compositions(softmax, seed=0), softmax, count=12, speed=lambda candidate: float(speed(SCREEN, candidate))
+        Compositions(softmax, seed=0), softmax, count=12, speed=lambda candidate: speed(SCREEN, candidate)
     )
     on_fastest = next(place for place, recipe in enumerate(recipes) if recipe[0] == "call_amax" and len(recipe) > 1)
     assert on_fastest < recipes.index(("work_in_place",))
@@ -71,3 +73,20 @@ def test_what_won_elsewhere_is_tried_first(softmax: Problem) -> None:
     compositions = Compositions(softmax, seed=0, experience=experience)
     assert compositions.hope([]) > 3.0
     assert proposed(compositions, softmax, count=1, speed=lambda candidate: 1.0) == [("call_softmax",)]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        pytest.param(4.0, 2.0, id="it brought something"),
+        pytest.param(Status.WRONG_OUTPUT, 0.5**0.5, id="it was refused"),
+        pytest.param(Status.UNSTABLE, 1.0, id="nobody knows"),
+    ],
+)
+def test_others_learn_from_what_is_known_of_a_rewrite(
+    softmax: Problem, verdict: float | Status, expected: float
+) -> None:
+    experience = Experience()
+    compositions = Compositions(softmax, seed=0, experience=experience)
+    ((name,),) = proposed(compositions, softmax, count=1, speed=lambda candidate: verdict)
+    assert experience.expected(name, prior=1.0) == pytest.approx(expected)

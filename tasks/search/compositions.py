@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tasks.judge.verdict import Status
 from tasks.problems.problem import Problem
 from tasks.search.experience import LEAST, Experience
 from tasks.search.found import Scored
@@ -128,7 +129,8 @@ class Compositions(Proposer):
 
     @property
     def _has_promising_singles(self) -> bool:
-        return any(len(step.candidate.recipe) == 1 and step.hope > HOPE for step in self._waiting)
+        singles = (step for step in self._waiting if len(step.candidate.recipe) == 1)
+        return any(step.hope > HOPE and not self._is_compiled(step) for step in singles)
 
     def _learn(self, found: Sequence[Scored]) -> None:
         """What each rewrite has brought; one that was refused brings little where it is done beside another."""
@@ -138,9 +140,10 @@ class Compositions(Proposer):
             if speedup > self._best:
                 self._best, self._stuck_since = speedup, number
             step = self._steps.get(scored.candidate.candidate_id)
-            if step is None or step.parent_id is None or not speedups.get(step.parent_id) or self._is_compiled(step):
-                continue
-            name, factor = step.candidate.recipe[-1], max(speedup / speedups[step.parent_id], LEAST)
+            before = speedups.get(step.parent_id or "") if step else None
+            if step is None or not before or self._is_compiled(step) or scored.verdict.status is Status.UNSTABLE:
+                continue  # nothing that tells what the rewrite is worth
+            name, factor = step.candidate.recipe[-1], max(speedup / before, LEAST)
             self._experience.note(name, factor)
             if len(step.candidate.recipe) == 1:
                 self._alone[name] = max(self._alone.get(name, LEAST), factor)
