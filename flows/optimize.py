@@ -4,17 +4,16 @@ Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from flows.optimize_judging import FINAL, GRADIENTS, LONG, Judges, Record
+from flows.optimize_outcome import NO_TIME, Outcome, Settings
 from tasks.errors import ProblemError, RecordError, RetryableError
 from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.verdict import Speedup, Status, Verdict
-from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
-from tasks.search.contributions import Contribution
+from tasks.search.clock import Clock
 from tasks.search.drop_in import DropIn, drop_in
-from tasks.search.found import Scored, best_baseline, ranked
+from tasks.search.found import Scored, ranked
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import Proposer
 from tasks.search.report import GRADIENTS_IN_WORDS
@@ -22,50 +21,11 @@ from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
 from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
 from tasks.search.user_file import UserFile
-from tasks.search.writers import Asked
 from tasks.variants.candidate import Candidate
 
 NUM_AGAIN, NUM_FINAL = 4, 2
 NOISY_TRIES = 2
 """A verdict that is only unstable is asked for again: other work on the machine does that."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """What a user chooses."""
-
-    seconds: float
-    window_s: float
-    """Of the long tier for the winner; 0 leaves it out."""
-    judge: JudgeParams
-    """What all rungs have in common: device, workers, limits."""
-    candidates: int | None = None
-    patience: int | None = None
-    seed: int = 0
-    checks_gradients: bool = True
-    baselines: tuple[str, ...] | None = None
-    """Ways of running the reference that must be beaten; without them all that the device allows."""
-
-
-@dataclass(kw_only=True, slots=True)
-class Outcome:
-    """What came of it."""
-
-    progress: Progress
-    baselines: list[Scored] = field(default_factory=list)
-    finals: list[tuple[DropIn, Scored]] = field(default_factory=list)
-    winner: tuple[DropIn, Scored] | None = None
-    """Only where its interval lies above that of the best baseline."""
-    gradients: Verdict | None = None
-    asked: list[Asked] = field(default_factory=list)
-    """Questions to language models and policies, with their answers."""
-    contributions: list[Contribution] = field(default_factory=list)
-    interrupted: bool = False
-    seconds: float = 0.0
-
-    @property
-    def baseline(self) -> tuple[str, Speedup]:
-        return best_baseline(self.baselines)
 
 
 class Optimization:
@@ -76,6 +36,7 @@ class Optimization:
         judges: open ones, possibly shared with other optimizations.
         record: what earlier runs of the same found.
         proposers: take turns.
+        clock: of the seconds, where several optimizations share them.
         on_change: told about the progress of the search.
     """
 
@@ -89,64 +50,111 @@ class Optimization:
         judges: Judges,
         record: Record,
         proposers: Sequence[Proposer],
+        clock: Clock | None = None,
         on_change: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         self._file, self._facts, self._texts = file, facts, texts
         self._settings, self._judges, self._record = settings, judges, record
+        self._clock = clock or Clock()
         self._search = Search(
             self._judge_shown,
             proposers,
-            budget=Budget(seconds=settings.seconds, candidates=settings.candidates, patience=settings.patience),
+            budget=Budget(
+                seconds=settings.seconds,
+                candidates=settings.candidates,
+                patience=settings.patience,
+                screening_share=settings.screening_share,
+            ),
             workers=settings.judge.workers,
-            elapsed_s=record.elapsed_s,
+            clock=self._clock,
             on_change=on_change,
         )
         self.outcome = Outcome(progress=self._search.progress)
 
     def run(self) -> Outcome:
-        """Search until the budget is spent or `stop` is called, then make and judge the drop-ins.
+        """Search until the budget is spent or `stop` is called, then make and judge the drop-ins, and the baselines.
 
         Raises:
             ProblemError: if the module cannot serve as the truth.
         """
-        outcome = self.outcome
-        self._time_baselines(SCREEN)
-        self._search.screen()
+        self.screen()
+        self.make_drop_ins()
+        return self.decide()
+
+    @property
+    def promise(self) -> float:
+        """How many times as fast as the best so far the next candidate is hoped to be; 0.0 if there will be none."""
+        return self._search.promise
+
+    def screen(self, *, more: int | None = None) -> None:
+        """Screen what is proposed, or so many more of it; may be called again."""
+        self._search.screen(more=more)
+
+    def make_drop_ins(self) -> None:
+        """Look at the fastest again, and judge what would be written for the best: the whole file, guards included."""
         self._search.look_again(keep=NUM_AGAIN)
         self._judge_drop_ins()
-        if outcome.finals:
-            self._decide()
+
+    def decide(self) -> Outcome:
+        """Which drop-in wins, if any: the best, where it is faster than every baseline for sure.
+
+        Baselines are judged only now: compiling takes as long as many candidates do, and matters to a leader alone.
+        """
+        outcome, settings = self.outcome, self._settings
+        if not outcome.progress.scored:
+            self._judged_baseline("eager", SCREEN)  # whether the module can serve as the truth at all
+        best = max(outcome.finals, key=lambda pair: _interval(pair[1]).low, default=None)
+        self._time_baselines(_interval(best[1]).low if best else 0.0)
+        if best is not None and self._is_faster(best[1]) and settings.window_s:
+            best = (best[0], self._timed_longer(best[0]))
+        if best is not None and self._is_faster(best[1]):
+            outcome.winner = best if not settings.checks_gradients or self._has_right_gradients(best[0]) else None
         outcome.interrupted = self._search.is_stopped
-        outcome.seconds = self._search.elapsed_s
+        outcome.seconds = self._clock.elapsed_s
         return outcome
 
     def stop(self) -> None:
         """Search no further; what was found until now is looked at as usual."""
         self._search.stop()
 
-    def _time_baselines(self, rung: str) -> None:
-        """Time every way of running the reference but eager, which is what all speedups are over."""
-        found = []
-        for name in usable_baselines(self._settings.judge.device, self._settings.baselines):
+    def _time_baselines(self, surely: float) -> None:
+        """Time the ways of running the reference, as long as that can change what is written.
+
+        Args:
+            surely: how many times as fast as eager the best drop-in is at least.
+        """
+        outcome, settings = self.outcome, self._settings
+        for name in usable_baselines(settings.judge.device, settings.baselines):
+            best_name, best = outcome.baseline
             if name == "eager":
-                continue
-            try:
-                candidate = baseline_candidate(self._texts.judged, name)
-            except ProblemError:
-                continue  # a forward that the class inherits
-            verdict = self._judge(self._texts.judged, candidate, rung)
-            found.append(Scored(candidate=candidate, verdict=verdict, rung=rung))
-        # A baseline that was fast once does not go away because another look at it did not settle.
-        before = {each.candidate.candidate_id: each for each in self.outcome.baselines if each.interval}
-        self.outcome.baselines = [
-            each if each.interval else before.get(each.candidate.candidate_id, each) for each in found
-        ]
+                continue  # what all speedups are over
+            judged: Scored | str = f"nothing was found that is faster than {best_name} for sure"
+            if surely > best.high:
+                judged = self._judged_baseline(name, FINAL)
+            if isinstance(judged, str):
+                outcome.not_judged[name] = judged
+            else:
+                outcome.baselines.append(judged)
+
+    def _judged_baseline(self, name: str, rung: str) -> Scored | str:
+        """The baseline, or why it is not judged."""
+        try:
+            candidate = baseline_candidate(self._texts.judged, name)
+        except ProblemError:
+            return "the class inherits its forward"
+        is_known = (rung, candidate.candidate_id) in self._record.known
+        if not is_known and self._clock.elapsed_s >= self._settings.seconds:
+            return NO_TIME
+        verdict = self._judge(self._texts.judged, candidate, rung)
+        if verdict.status is Status.UNSTABLE:
+            return "its times did not settle"
+        return Scored(candidate=candidate, verdict=verdict, rung=rung)
 
     def _judge_drop_ins(self) -> None:
-        """Judge what would be written for the fastest candidates: the whole file, guards included."""
-        progress = self._search.progress
+        progress, finals = self._search.progress, self.outcome.finals
         for scored in ranked(progress.at(AGAIN)) or ranked(progress.at(SCREEN))[:NUM_AGAIN]:
-            if len(self.outcome.finals) == NUM_FINAL or (scored.speedup or 0.0) <= 1.0:
+            surely = max((_interval(final).low for _, final in finals), default=1.0)
+            if len(finals) == NUM_FINAL or (scored.speedup or 0.0) <= 1.0 or _interval(scored).high < surely:
                 return
             try:
                 made = drop_in(
@@ -163,22 +171,16 @@ class Optimization:
             final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
             progress.scored.append(final)
             if verdict.is_correct:
-                self.outcome.finals.append((made, final))
+                finals.append((made, final))
 
-    def _decide(self) -> None:
-        """The best drop-in, where it is faster than every baseline for sure."""
-        outcome, settings = self.outcome, self._settings
-        best = max(outcome.finals, key=lambda pair: _interval(pair[1]).low)
-        if outcome.baseline[1].high > 0.8 * _interval(best[1]).low:
-            self._time_baselines(FINAL)
-        if settings.window_s and _interval(best[1]).low > outcome.baseline[1].high:
-            candidate = self._texts.as_judged(best[0].judged)
-            verdict = self._judge(self._texts.judged, candidate, LONG)
-            best = (best[0], Scored(candidate=candidate, verdict=verdict, rung=LONG))
-            self._search.progress.scored.append(best[1])
-        is_faster = best[1].interval is not None and best[1].interval.low > outcome.baseline[1].high
-        if is_faster and (not settings.checks_gradients or self._has_right_gradients(best[0])):
-            outcome.winner = best
+    def _timed_longer(self, made: DropIn) -> Scored:
+        candidate = self._texts.as_judged(made.judged)
+        verdict = self._judge(self._texts.judged, candidate, LONG)
+        self._search.progress.scored.append(Scored(candidate=candidate, verdict=verdict, rung=LONG))
+        return self._search.progress.scored[-1]
+
+    def _is_faster(self, scored: Scored) -> bool:
+        return scored.interval is not None and scored.interval.low > self.outcome.baseline[1].high
 
     def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)
@@ -193,9 +195,10 @@ class Optimization:
     def _judge(
         self, problem: Problem, candidate: Candidate, rung: str, *, best_speedup: float | None = None
     ) -> Verdict:
-        known = self._record.known.get((rung, candidate.candidate_id))
-        if known is not None:
-            return known
+        if (rung, candidate.candidate_id) in self._record.known:
+            verdict, elapsed_s = self._record.known[rung, candidate.candidate_id]
+            self._clock.advance(elapsed_s)
+            return verdict
         judge = self._judges.at(rung)
         for left in reversed(range(NOISY_TRIES)):
             try:
@@ -208,7 +211,7 @@ class Optimization:
                 break
         if verdict.status is Status.BAD_PROBLEM and problem is self._texts.judged:
             raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")
-        self._record.add(rung, verdict, elapsed_s=self._search.elapsed_s)
+        self._record.add(rung, verdict, elapsed_s=self._clock.elapsed_s)
         return verdict
 
 

@@ -14,7 +14,7 @@ from flows.judge_command import amount_of, count, device
 from tasks.judge.baselines import BASELINES
 
 if TYPE_CHECKING:
-    from flows.optimize import Outcome, Settings
+    from flows.optimize_outcome import Outcome, Settings
     from flows.optimize_providers import Chosen
     from tasks.search.survey import Survey
     from tasks.search.texts import ProblemTexts
@@ -147,7 +147,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     import os
 
     from flows.kernelbench import CUDA_LIMITS
-    from flows.optimize import Settings
+    from flows.optimize_outcome import Settings
     from tasks.judge.batch import changed
     from tasks.params import JudgeParams
 
@@ -177,6 +177,7 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         winner=winner[1] if winner else None,
         baseline=outcome.baseline,
         baselines=outcome.baselines,
+        not_judged=outcome.not_judged,
         scored=outcome.progress.scored,
         asked=outcome.asked,
         brought=outcome.contributions,

@@ -3,7 +3,7 @@
 import hashlib
 import time
 
-from flows.optimize import Outcome
+from flows.optimize_outcome import Outcome
 from tasks.judge.verdict import Speedup
 from tasks.search.contributions import proposed_as
 from tasks.search.found import over
@@ -23,6 +23,7 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
         "faster": winner is not None,
         "speedup_over_eager": _numbers(speedup),
         "best_baseline": name,
+        "baselines_not_judged": outcome.not_judged,
         "speedup_over_best_baseline": _numbers(against),
         "drop_in_sha256": hashlib.sha256(winner[0].source.encode()).hexdigest() if winner else None,
         "recipe": list(winner[0].judged.recipe) if winner else None,

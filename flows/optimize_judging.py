@@ -59,20 +59,19 @@ class Record:
         self._journal = Journal(folder / JOURNAL) if folder else None
         self._lock = threading.Lock()
         digest = hashlib.sha256(json.dumps(list(asked)).encode()).hexdigest()[:16]
-        self.elapsed_s = 0.0
-        """Of the runs before."""
-        self.known: dict[tuple[str, str], Verdict] = {}
+        self.known: dict[tuple[str, str], tuple[Verdict, float]] = {}
+        """With the seconds that the search had taken until then."""
         if self._journal is None:
             return
         self._journal.keep(lambda row: row.get("asked") == digest)
         for row in self._journal.rows:
-            self.known[row["rung"], row["verdict"]["candidate_id"]] = Verdict.from_json(row["verdict"])
-            self.elapsed_s = max(self.elapsed_s, row["elapsed_s"])
+            verdict = Verdict.from_json(row["verdict"])
+            self.known[row["rung"], verdict.candidate_id] = verdict, row["elapsed_s"]
         self._asked = digest
 
     def add(self, rung: str, verdict: Verdict, *, elapsed_s: float) -> None:
         with self._lock:
-            self.known[rung, verdict.candidate_id] = verdict
+            self.known[rung, verdict.candidate_id] = verdict, elapsed_s
             if self._journal is not None:
                 row = {"asked": self._asked, "rung": rung, "elapsed_s": elapsed_s, "verdict": verdict.to_json()}
                 self._journal.append([row])

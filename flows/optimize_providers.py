@@ -15,6 +15,7 @@ from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
 from tasks.problems.problem import Problem
 from tasks.search.compositions import Compositions, starting_programs
 from tasks.search.contrastive import Contrastive
+from tasks.search.experience import Experience
 from tasks.search.folder_provider import FolderProvider
 from tasks.search.proposers import FromProvider, InBackground, Proposer
 from tasks.search.texts import with_prefix
@@ -208,13 +209,15 @@ class Providers:
         )
 
 
-def rewriting(problem: Problem, *, seed: int, device: str) -> list[Proposer]:
-    """Rewrites that learn from what was found.
+def rewriting(problem: Problem, *, seed: int, device: str, experience: Experience | None = None) -> list[Proposer]:
+    """Rewrites that learn from what was found, here and by those with whom the experience is shared.
 
     Where calls can be put into the forward, they start from that form, and from the text as it is too.
     """
-    rewrites = rewrites_for(device)
-    return [Compositions(problem, seed=seed, start=start, rewrites=rewrites) for start in starting_programs(problem)]
+    make = partial(
+        Compositions, problem, seed=seed, rewrites=rewrites_for(device), experience=experience or Experience()
+    )
+    return [make(start=start) for start in starting_programs(problem)]
 
 
 def _state(folder: Path) -> list[str]:

@@ -1,14 +1,17 @@
 """Builders for the tests of optimizations: a judge whose answers are given, and a whole optimization by it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from flows.optimize import Optimization, Outcome, Settings
+from flows.optimize import Optimization
 from flows.optimize_judging import Record
+from flows.optimize_outcome import Outcome, Settings
 from flows.optimize_providers import rewriting
 from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
+from tasks.search.clock import Clock
 from tasks.search.proposers import Proposer
 from tasks.search.search import SCREEN
 from tasks.search.survey import Survey
@@ -47,6 +50,9 @@ class GivenJudges:
 
 
 class GivenJudge:
+    device, protocol = "cpu", "given"
+    environment: Mapping[str, str] = {"torch": "given"}
+
     def __init__(self, judges: GivenJudges, rung: str) -> None:
         self.judges, self.rung = judges, rung
 
@@ -62,8 +68,9 @@ class GivenJudge:
             candidate_id=candidate.candidate_id,
             problem_id=problem.problem_id,
             status=status,
-            device="cpu",
-            protocol="given",
+            device=self.device,
+            environment=self.environment,
+            protocol=self.protocol,
             detail="given",
             timing=timing,
             seconds=0.0,
@@ -77,18 +84,26 @@ def softmax_file(folder: Path) -> UserFile:
     return read_user_file(path)
 
 
-def optimized(
+def optimization_of(
     file: UserFile,
     judges: GivenJudges,
     *,
     record: Record | None = None,
+    clock: Clock | None = None,
     stop_after: int | None = None,
     candidates: int | None = 12,
     window_s: float = 0.0,
+    screening_share: float = 0.7,
     proposers: Sequence[Proposer] | None = None,
-) -> Outcome:
+) -> Optimization:
     texts = problem_texts(file, FACTS)
-    settings = Settings(seconds=60.0, window_s=window_s, judge=JudgeParams(), candidates=candidates)
+    settings = Settings(
+        seconds=60.0,
+        window_s=window_s,
+        judge=JudgeParams(),
+        candidates=candidates,
+        screening_share=screening_share,
+    )
     optimization = Optimization(
         file,
         FACTS,
@@ -97,11 +112,17 @@ def optimized(
         judges=judges,  # type: ignore[arg-type]
         record=record or Record(None, []),
         proposers=rewriting(texts.shown, seed=0, device="cpu") if proposers is None else proposers,
+        clock=clock,
         on_change=lambda progress: (
             optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
         ),
     )
-    return optimization.run()
+    return optimization
+
+
+def optimized(file: UserFile, judges: GivenJudges, **given: Any) -> Outcome:
+    """What comes of the optimization that optimization_of makes of these."""
+    return optimization_of(file, judges, **given).run()
 
 
 def by_recipe(**speeds: float | Status) -> Speeds:

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from flows.optimize import Outcome
 from flows.optimize_answers import ANSWERS, Answers
+from flows.optimize_outcome import Outcome
 from flows.optimize_providers import Chosen, Providers
 from tasks.judge.verdict import Status
 from tasks.params import load_params, read_document
@@ -100,6 +100,7 @@ def reported(project: Path, outcome: Outcome) -> str:
         winner=outcome.winner[1] if outcome.winner else None,
         baseline=outcome.baseline,
         baselines=outcome.baselines,
+        not_judged=outcome.not_judged,
         scored=outcome.progress.scored,
         asked=outcome.asked,
         brought=outcome.contributions,

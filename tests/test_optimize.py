@@ -9,10 +9,12 @@ from flows.optimize_document import verdict_document
 from flows.optimize_judging import FINAL, GRADIENTS, LONG, Record
 from tasks.errors import ProblemError, WorkerError
 from tasks.judge.verdict import Speedup, Status, Verdict
+from tasks.search.clock import Clock
+from tasks.search.proposers import Proposer
 from tasks.search.search import AGAIN, SCREEN
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
-from tests.optimize_builders import GivenJudges, Speeds, by_recipe, optimized, softmax_file
+from tests.optimize_builders import GivenJudges, Speeds, by_recipe, optimization_of, optimized, softmax_file
 
 
 @pytest.fixture
@@ -60,11 +62,43 @@ def test_what_is_not_faster_for_sure_never_wins(file: UserFile, speeds: Speeds) 
     assert document["drop_in_sha256"] is None
 
 
-def test_a_baseline_that_does_not_settle_again_still_counts(file: UserFile) -> None:
-    speeds = by_recipe(call_softmax=3.0, compile=3.1, compile_drop_in=Status.UNSTABLE)
-    outcome = optimized(file, GivenJudges(speeds))
-    assert outcome.baseline[0] == "compile"
-    assert outcome.winner is None
+def test_baselines_are_judged_last_and_only_where_something_is_faster_than_eager(file: UserFile) -> None:
+    judges = GivenJudges(by_recipe(call_softmax=3.0))
+    outcome = optimized(file, judges)
+    origins = [candidate.origin for _, candidate in judges.asked]
+    assert origins.index("baseline:compile") > origins.index("drop-in")
+    assert outcome.not_judged == {}
+    judges = GivenJudges(by_recipe())
+    outcome = optimized(file, judges)
+    assert "baseline:compile" not in {candidate.origin for _, candidate in judges.asked}
+    assert outcome.not_judged == {"compile": "nothing was found that is faster than eager for sure"}
+
+
+def test_a_baseline_without_a_verdict_is_said_to_be_so(file: UserFile) -> None:
+    late = Clock()
+    late.advance(100.0)
+    judges = GivenJudges(by_recipe(call_softmax=3.0))
+    record = Record(None, [])
+    optimized(file, judges, record=record)
+    del record.known[FINAL, next(c.candidate_id for _, c in judges.asked if c.origin == "baseline:compile")]
+    outcome = optimized(file, judges, record=record, clock=late, screening_share=10.0)
+    assert outcome.winner is not None
+    assert outcome.not_judged == {"compile": "the time was over"}
+    assert verdict_document(file, outcome)["baselines_not_judged"] == outcome.not_judged
+    outcome = optimized(file, GivenJudges(by_recipe(call_softmax=3.0, compile=Status.UNSTABLE)))
+    assert outcome.winner is not None
+    assert outcome.not_judged == {"compile": "its times did not settle"}
+
+
+def test_screening_goes_on_where_it_was_left(file: UserFile) -> None:
+    in_parts, at_once = GivenJudges(by_recipe(call_amax=1.5)), GivenJudges(by_recipe(call_amax=1.5))
+    optimization = optimization_of(file, in_parts, candidates=None)
+    assert optimization.promise > 1.0
+    for count in (4, 8):
+        optimization.screen(more=4)
+        assert rungs(in_parts).count(SCREEN) == count
+    optimization_of(file, at_once, candidates=8).screen()
+    assert in_parts.asked == at_once.asked
 
 
 def test_the_long_tier_has_the_last_word(file: UserFile) -> None:
@@ -77,11 +111,19 @@ def test_the_long_tier_has_the_last_word(file: UserFile) -> None:
     assert outcome.winner[1].speedup == 2.5
 
 
-def test_each_rung_sees_fewer_than_the_one_before(file: UserFile) -> None:
-    judges = GivenJudges(by_recipe(call_softmax=3.0, call_amax=1.4, reduction_in_c=2.0))
+@pytest.mark.parametrize(
+    ("spread", "counts"),
+    [
+        pytest.param(1.0, [12, 4, 2], id="intervals overlap"),
+        pytest.param(0.02, [12, 0, 1], id="one is the fastest for sure"),
+    ],
+)
+def test_each_rung_sees_fewer_than_the_one_before(file: UserFile, spread: float, counts: list[int]) -> None:
+    speeds = by_recipe(call_softmax=2.4, call_amax=2.1, reduction_in_c=2.2, work_in_place=2.0, return_directly=2.3)
+    judges = GivenJudges(speeds, spread=spread)
     optimized(file, judges)
-    counts = [rungs(judges).count(rung) for rung in (SCREEN, AGAIN, FINAL)]
-    assert counts == [13, 4, 2]  # twelve candidates and the baseline
+    drop_ins = [(rung, candidate) for rung, candidate in judges.asked if not candidate.origin.startswith("baseline")]
+    assert [[rung for rung, _ in drop_ins].count(rung) for rung in (SCREEN, AGAIN, FINAL)] == counts
 
 
 def test_winners_are_composed(file: UserFile) -> None:
@@ -94,7 +136,7 @@ def test_winners_are_composed(file: UserFile) -> None:
 def test_an_unstable_verdict_is_asked_for_again(file: UserFile) -> None:
     answers = iter([Status.UNSTABLE, 2.0])
     judges = GivenJudges(lambda rung, candidate: next(answers, 1.0))
-    assert optimized(file, judges, candidates=1).baselines[0].speedup == 2.0
+    assert optimized(file, judges, candidates=1).progress.scored[0].speedup == 2.0
 
 
 def test_a_judge_that_fails_once_is_asked_again_and_twice_is_our_error(file: UserFile) -> None:
@@ -105,7 +147,7 @@ def test_a_judge_that_fails_once_is_asked_again_and_twice_is_our_error(file: Use
             raise WorkerError("gone")
         return 1.0
 
-    assert optimized(file, GivenJudges(once), candidates=1).baselines
+    assert optimized(file, GivenJudges(once), candidates=1).progress.scored[0].speedup == 1.0
 
     def always(rung: str, candidate: Candidate) -> float:
         raise WorkerError("gone")
@@ -114,32 +156,38 @@ def test_a_judge_that_fails_once_is_asked_again_and_twice_is_our_error(file: Use
         optimized(file, GivenJudges(always), candidates=1)
 
 
-def test_a_module_that_cannot_be_judged_is_said_to_be_so(file: UserFile) -> None:
+@pytest.mark.parametrize("proposers", [None, []], ids=["candidates", "no candidate"])
+def test_a_module_that_cannot_be_judged_is_said_to_be_so(file: UserFile, proposers: list[Proposer] | None) -> None:
     with pytest.raises(ProblemError, match="Softmax cannot be judged: given"):
-        optimized(file, GivenJudges(by_recipe(compile=Status.BAD_PROBLEM)))
+        optimized(file, GivenJudges(lambda rung, candidate: Status.BAD_PROBLEM), proposers=proposers)
 
 
 def test_the_first_interrupt_keeps_the_best_so_far(file: UserFile) -> None:
     judges = GivenJudges(by_recipe(call_softmax=3.0, reduction_in_c=2.0))
     outcome = optimized(file, judges, stop_after=8)
     assert outcome.interrupted
-    assert rungs(judges).count(SCREEN) == 9
+    assert rungs(judges).count(SCREEN) == 8
     assert outcome.winner is not None
 
 
-def test_a_killed_run_asks_nothing_twice(file: UserFile, tmp_path: Path) -> None:
+@pytest.mark.parametrize("used_s", [0.0, 50.0], ids=["early", "after the screen"])
+def test_a_killed_run_asks_nothing_twice(file: UserFile, tmp_path: Path, used_s: float) -> None:
     speeds = by_recipe(call_softmax=3.0)
     first = GivenJudges(speeds)
     record = Record(tmp_path, ["this"])
-    optimized(file, first, record=record, stop_after=5)
+    optimized(file, first, record=record, stop_after=12 if used_s else 5)
     record.close()
     with (tmp_path / "journal.jsonl").open("ab") as journal:
         journal.write(b'{"rung": "scr')  # what a kill leaves
-    second = GivenJudges(speeds)
+    second, clock = GivenJudges(speeds), Clock()
     record = Record(tmp_path, ["this"])
-    assert record.elapsed_s > 0
-    outcome = optimized(file, second, record=record)
+    known = {
+        key: (verdict, used_s if key[0] != SCREEN else elapsed_s) for key, (verdict, elapsed_s) in record.known.items()
+    }
+    record.known = known
+    outcome = optimized(file, second, record=record, clock=clock)
     record.close()
+    assert clock.elapsed_s >= used_s
     asked = [(rung, candidate.candidate_id) for judges in (first, second) for rung, candidate in judges.asked]
     assert len(asked) == len(set(asked))
     uninterrupted = optimized(file, GivenJudges(speeds))
@@ -154,7 +202,6 @@ def test_a_journal_about_something_else_is_begun_anew(file: UserFile, tmp_path: 
     record.close()
     other = Record(tmp_path, ["that"])
     assert other.known == {}
-    assert other.elapsed_s == 0
     other.close()
 
 

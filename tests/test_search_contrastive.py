@@ -84,6 +84,7 @@ def searched(
     ]
     search = Search(speedup_in_text, proposers, budget=Budget(seconds=seconds, candidates=candidates), workers=1)
     search.screen()
+    search.look_again(keep=0)
     return search.progress
 
 

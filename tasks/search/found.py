@@ -32,6 +32,13 @@ def ranked(scored: Iterable[Scored]) -> list[Scored]:
     return sorted((each for each in latest.values() if each.speedup), key=lambda each: -(each.speedup or 0.0))
 
 
+def contenders(scored: Iterable[Scored]) -> list[Scored]:
+    """Those faster than eager that may be the fastest, as far as their intervals tell; the likeliest first."""
+    faster = [(each, each.interval) for each in ranked(scored) if (each.speedup or 0.0) > 1.0]
+    surely = max((interval.low for _, interval in faster if interval), default=1.0)
+    return [each for each, interval in faster if interval and interval.high >= surely]
+
+
 def best_baseline(baselines: Sequence[Scored]) -> tuple[str, Speedup]:
     """Name and speedup over eager of the fastest way of running the reference; eager itself where none is faster."""
     eager = ("eager", Speedup(median=1.0, low=1.0, high=1.0))

@@ -29,6 +29,10 @@ class Proposer(Protocol):
         """
         ...
 
+    def hope(self, found: Sequence[Scored]) -> float:
+        """The speedup over eager that is hoped for of the next candidate; 0.0 where none will come."""
+        return 1.0
+
     @property
     def pending(self) -> Sequence[Future[Any]]:
         """What is being written: once one of these is done, propose may have more. Empty once it has raised."""
@@ -53,8 +57,8 @@ class FromProvider(Proposer):
 class InBackground(Proposer):
     """Proposes what is written all at once in a thread of its own, for what takes long before the first is there.
 
-    It begins with the first question for a candidate, so that no baseline is timed beside it. Screens do run beside it;
-    it has ended before anything is looked at again.
+    It begins with the first question for a candidate. Screens run beside it; it has ended before anything is looked at
+    again.
 
     Args:
         write: raises ProviderError where there is nothing.

@@ -1,6 +1,6 @@
 """The report on one optimization, as markdown: what was tried, what won and why, and what is claimed of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.judge.verdict import Speedup, Status, Verdict
@@ -36,6 +36,7 @@ def render(
     winner: Scored | None,
     baseline: tuple[str, Speedup],
     baselines: Sequence[Scored],
+    not_judged: Mapping[str, str],
     scored: Sequence[Scored],
     asked: Sequence[Asked],
     brought: Sequence[Contribution],
@@ -50,6 +51,7 @@ def render(
     Args:
         winner: the judgement of the drop-in that was written, if any.
         baseline: the best one, with its speedup over eager.
+        not_judged: names of the baselines that were not, with the reason.
         scored: every judgement of the search.
         asked: every question to a language model or a policy.
         brought: what each proposer did.
@@ -57,11 +59,13 @@ def render(
         gradients: the verdict on those of the drop-in.
         shapes: of the inputs that it was judged on, in words.
     """
-    parts = [f"# {file.class_name} of {file.path.name}", *_result(winner, baseline, _author(winner, scored, asked))]
+    parts = [f"# {file.class_name} of {file.path.name}", *_result(winner, baseline, not_judged)]
+    if winner is not None:
+        parts += [_proof(winner, _author(winner, scored, asked))]
     parts += [f"The search took {seconds:.0f} s{' and was interrupted' if interrupted else ''}."]
     if winner is not None:
         parts += ["## What the file promises", *_promises(file, gradients, shapes)]
-    parts += ["## Baselines", _baselines(baselines), "## Who proposed what", _brought(brought)]
+    parts += ["## Baselines", _baselines(baselines, not_judged), "## Who proposed what", _brought(brought)]
     parts += ["## What was tried", _tried(scored)]
     if failed:
         parts += [
@@ -72,19 +76,23 @@ def render(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _result(winner: Scored | None, baseline: tuple[str, Speedup], author: str) -> list[str]:
+def _result(winner: Scored | None, baseline: tuple[str, Speedup], not_judged: Mapping[str, str]) -> list[str]:
     name, best = baseline
     if winner is None or winner.interval is None:
         return [f"**Nothing was found that is faster for sure than the best baseline, {name}. Nothing is written.**"]
     lines = [f"**{in_words(winner.interval)} over eager.**"]
     if name != "eager":
         lines.append(f"**{in_words(over(winner.interval, best))} over {name}, the best baseline.**")
-    checks = len(winner.verdict.checks)
-    lines.append(
-        f"It won by {author}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
-        f"included: {checks} checks passed, largest error {winner.verdict.max_error or 0:.2f} of what is allowed."
-    )
+    lines += [f"**Not compared with {other}: {reason}. It may be as fast.**" for other, reason in not_judged.items()]
     return lines
+
+
+def _proof(winner: Scored, author: str) -> str:
+    return (
+        f"It won by {author}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
+        f"included: {len(winner.verdict.checks)} checks passed, largest error {winner.verdict.max_error or 0:.2f} of "
+        f"what is allowed."
+    )
 
 
 def _author(winner: Scored | None, scored: Sequence[Scored], asked: Sequence[Asked]) -> str:
@@ -136,11 +144,12 @@ def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[st
     ]
 
 
-def _baselines(baselines: Sequence[Scored]) -> str:
+def _baselines(baselines: Sequence[Scored], not_judged: Mapping[str, str]) -> str:
     rows = ["| baseline | over eager |", "|---|---|", "| eager | 1.00x |"]
     for each in baselines:
         found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"
         rows.append(f"| {each.candidate.origin.partition(':')[2]} | {found} |")
+    rows += [f"| {name} | not judged: {reason} |" for name, reason in not_judged.items()]
     return "\n".join(rows)
 
 

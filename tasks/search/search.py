@@ -4,7 +4,6 @@ Successive halving: the screen is cheap and sees all, every later rung is dearer
 same judgements and answers in the same order give the same search; how they are made, kept and shown is the caller's.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -12,7 +11,8 @@ from typing import Any
 
 from tasks.errors import ProviderError
 from tasks.judge.verdict import Verdict
-from tasks.search.found import Scored, ranked
+from tasks.search.clock import Clock
+from tasks.search.found import Scored, contenders
 from tasks.search.proposers import Proposer
 from tasks.variants.candidate import Candidate
 
@@ -60,7 +60,7 @@ class Search:
         judge_at: as JudgeAt.
         proposers: take turns; the first ones first.
         workers: candidates judged at once.
-        elapsed_s: seconds that were used before, by a run that was killed.
+        clock: of the seconds in the budget.
         on_change: told whenever the progress has changed.
     """
 
@@ -71,46 +71,56 @@ class Search:
         *,
         budget: Budget,
         workers: int,
-        elapsed_s: float = 0.0,
+        clock: Clock | None = None,
         on_change: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         self._judge_at = judge_at
         self._proposers = list(proposers)
         self._budget = budget
         self._workers = workers
-        self._began_at = time.monotonic() - elapsed_s
+        self._clock = clock or Clock()
         self._on_change = on_change
         self._since_better = 0
+        self._most: int | None = None
         self.is_stopped = False
         self.progress = Progress()
 
     @property
-    def elapsed_s(self) -> float:
-        return time.monotonic() - self._began_at
+    def promise(self) -> float:
+        """How many times as fast as the best so far the next candidate is hoped to be; 0.0 if there will be none."""
+        if self._is_spent:
+            return 0.0
+        found = self.progress.at(SCREEN)
+        return max((each.hope(found) for each in self._proposers), default=0.0) / (self._best_speedup or 1.0)
 
     def stop(self) -> None:
         """Begin no more judgements; may be called from anywhere, a signal handler included."""
         self.is_stopped = True
 
-    def screen(self) -> None:
-        """Judge what is proposed until the budget is spent or nobody proposes anything more."""
-        try:
-            self._side_by_side(SCREEN, self._proposed, self._pending)
-        finally:
-            for proposer in self._proposers:
-                proposer.close()
+    def screen(self, *, more: int | None = None) -> None:
+        """Judge what is proposed until the budget is spent or nobody proposes anything more; may be called again.
+
+        Args:
+            more: ends it after so many candidates.
+        """
+        self._most = None if more is None else len(self.progress.at(SCREEN)) + more
+        self._side_by_side(SCREEN, self._proposed, self._pending)
+        self._most = None
 
     def look_again(self, *, keep: int) -> None:
-        """Judge the fastest of the screen more exactly."""
-        waiting = [each.candidate for each in ranked(self.progress.at(SCREEN))[:keep]]
+        """Judge the fastest of the screen more exactly, if there are several that may be; no more is screened."""
+        for proposer in self._proposers:
+            proposer.close()
+        best = contenders(self.progress.at(SCREEN))[:keep]
+        waiting = [each.candidate for each in best] if len(best) > 1 else []
         self._side_by_side(AGAIN, lambda: waiting.pop(0) if waiting else None, lambda: [])
 
     @property
     def _is_spent(self) -> bool:
         budget, num_screened = self._budget, len(self.progress.at(SCREEN)) + len(self.progress.running)
         return (
-            self.elapsed_s > budget.screening_share * budget.seconds
-            or (budget.candidates is not None and num_screened >= budget.candidates)
+            self._clock.elapsed_s > budget.screening_share * budget.seconds
+            or any(most is not None and num_screened >= most for most in (budget.candidates, self._most))
             or (budget.patience is not None and self._since_better >= budget.patience)
         )
 

@@ -1,0 +1,57 @@
+"""What a user chooses for an optimization, and what comes of it."""
+
+from dataclasses import dataclass, field
+
+from tasks.judge.verdict import Speedup, Verdict
+from tasks.params import JudgeParams
+from tasks.search.contributions import Contribution
+from tasks.search.drop_in import DropIn
+from tasks.search.found import Scored, best_baseline
+from tasks.search.search import Progress
+from tasks.search.writers import Asked
+
+NO_TIME = "the time was over"
+"""Why a baseline was not judged that might have mattered."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What a user chooses."""
+
+    seconds: float
+    """After them no baseline is begun any more."""
+    window_s: float
+    """Of the long tier for the winner; 0 leaves it out."""
+    judge: JudgeParams
+    """What all rungs have in common: device, workers, limits."""
+    screening_share: float = 0.7
+    """Of the seconds; the rest is for looking again, for drop-ins and for baselines."""
+    candidates: int | None = None
+    patience: int | None = None
+    seed: int = 0
+    checks_gradients: bool = True
+    baselines: tuple[str, ...] | None = None
+    """Ways of running the reference that must be beaten; without them all that the device allows."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Outcome:
+    """What came of it."""
+
+    progress: Progress
+    baselines: list[Scored] = field(default_factory=list)
+    not_judged: dict[str, str] = field(default_factory=dict)
+    """Names of the baselines that were not, with the reason."""
+    finals: list[tuple[DropIn, Scored]] = field(default_factory=list)
+    winner: tuple[DropIn, Scored] | None = None
+    """Only where its interval lies above that of the best baseline that was judged."""
+    gradients: Verdict | None = None
+    asked: list[Asked] = field(default_factory=list)
+    """Questions to language models and policies, with their answers."""
+    contributions: list[Contribution] = field(default_factory=list)
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def baseline(self) -> tuple[str, Speedup]:
+        return best_baseline(self.baselines)
