@@ -1,6 +1,7 @@
 """The typed view of params.yaml."""
 
 from tasks.params.document import apply_profile, as_document, load_params, read_document
+from tasks.params.engine import EngineParams
 from tasks.params.generation import GenerateVariantsParams, GeneratorParams
 from tasks.params.sections import (
     CheckerParams,
@@ -20,6 +21,7 @@ from tasks.params.sections import (
 __all__ = [
     "CheckerParams",
     "ContrastiveRLParams",
+    "EngineParams",
     "EvaluateParams",
     "ExemplarsParams",
     "FilterVariantsParams",

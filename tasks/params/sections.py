@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tasks.params.engine import EngineParams
 from tasks.params.fields import Count, Integer, Positive, Real, Share, section
 from tasks.params.generation import GenerateVariantsParams
 
@@ -228,3 +229,4 @@ class Params:
     self_supervised: SelfSupervisedParams
     contrastive_rl: ContrastiveRLParams
     evaluate: EvaluateParams
+    engine: EngineParams = EngineParams()

@@ -14,6 +14,7 @@ from tasks.errors import PolicyError
 from tasks.training.checkpoints import CheckpointCallback, remove_half_written
 from tasks.training.examples import Example
 from tasks.training.policy import Policy, encode_prompt
+from tasks.training.team import team
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 # Batches are cut from a pool of so many, sorted by length: little padding, and still a different mix each time.
@@ -63,7 +64,7 @@ def train_sft(
         checkpoints=checkpoints,
         seed=seed,
         max_steps=steps,
-        per_device_train_batch_size=batch_size,
+        per_device_train_batch_size=batch_size // team().size,
         learning_rate=learning_rate,
         warmup_steps=max(1, min(steps // 10, 40)),
         weight_decay=0.01,
@@ -82,10 +83,10 @@ def train_sft(
 
 
 class _CompletionTrainer(SFTTrainer):
-    """Computes next-token probabilities for completions only; TRL does so on a GPU and nowhere else."""
+    """Computes next-token probabilities for completions only; TRL does so on a GPU, and slowly elsewhere."""
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], *others: Any, **named: Any) -> Any:
-        if inputs["input_ids"].is_cuda:
+        if inputs["input_ids"].is_cuda or team().size > 1:
             return super().compute_loss(model, inputs, *others, **named)
         labels = inputs["labels"][:, 1:]
         hidden = model.base_model(
