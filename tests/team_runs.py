@@ -6,6 +6,7 @@ python -m tests.team_runs sft '{"processes": 2, "zero_stage": 2}' FOLDER
 import dataclasses
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ from tasks.variants.candidate import Candidate
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, problem, verdict
 
 STEPS = 4
+KILLED = "KILLED_AT_STEP"
+"""Variable of the environment: who is killed after which step, such as "other:3"."""
+NO_STEP = -1
 
 
 def sft(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
@@ -74,20 +78,23 @@ def grpo(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
 def main() -> None:
     names, engine, folder = sys.argv[1], EngineParams(**json.loads(sys.argv[2])), Path(sys.argv[3])
     checkpointing.INTERVAL_S = 0.0
-    folder.mkdir(parents=True, exist_ok=True)
     params = dataclasses.replace(load_params(), engine=engine)
-    killed = int(os.environ.get("KILLED_AFTER", "0"))
+    killed, _, step_of_death = os.environ.get(KILLED, f":{NO_STEP}").partition(":")
+    done: list[int] = []
 
     def on_step(step: int, values: dict[str, float]) -> None:
-        if step == killed:
-            os.kill(_child(), 9)
+        done.append(step)
+        if step == int(step_of_death):
+            sys.stderr.write(f"follower: {_follower()}\n")
+            os.kill(os.getpid() if killed == "first" else _follower(), signal.SIGKILL)
 
     with trainers(params, folder=folder) as crew:
         found = {name: {"sft": sft, "grpo": grpo}[name](crew, folder, on_step) for name in names.split(",")}
+    sys.stderr.write(f"steps done: {', '.join(map(str, done))}\n")
     sys.stdout.write(json.dumps(found) + "\n")
 
 
-def _child() -> int:
+def _follower() -> int:
     return int(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()[0])
 
 

@@ -20,6 +20,7 @@ from tasks.training.generation import fresh_completions, generation_engine
 from tasks.training.policy import Policy, encode_prompt, fitting_prompt
 from tasks.training.rollouts import Completion, Rollout, RolloutScorer, rollout_metrics
 from tasks.training.team import team
+from tasks.training.turns import own_turns
 
 OnRollouts = Callable[[int, Sequence[Rollout], Cost], None]
 
@@ -150,7 +151,8 @@ class ContrastiveTrainer(GRPOTrainer):
             Completion(problem_id=problem, prompt=prompt, exemplar_ids=exemplars, text=text)
             for problem, prompt, exemplars, text in zip(problem_id, prompts, exemplar_ids, completions, strict=True)
         ]
-        return [*team().by_first(rows, self._scored)]
+        with own_turns.yielded():  # to those who judge
+            return [*team().by_first(rows, self._scored)]
 
     def _scored(self, completions: Sequence[Completion]) -> list[float]:
         """The rewards of all processes' completions."""

@@ -20,6 +20,7 @@ from trl import GRPOConfig, SFTConfig
 from tasks.training.checkpoints import newest_checkpoint
 from tasks.training.sharding import deepspeed_settings
 from tasks.training.team import team
+from tasks.training.turns import YieldingCallback, own_turns, training_devices
 
 OnStep = Callable[[int, dict[str, float]], None]
 Config = TypeVar("Config", SFTConfig, GRPOConfig)
@@ -70,7 +71,9 @@ def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dic
     """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included."""
     trainer.remove_callback(PrinterCallback)
     newest = newest_checkpoint(checkpoints)
-    trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    trainer.add_callback(YieldingCallback)
+    with own_turns.held(training_devices()):
+        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if team().engine.zero_stage == 3:
         _make_whole(trainer)
     return [{"step": logs["step"], **_row(logs, keys)} for logs in trainer.state.log_history if "loss" in logs]
