@@ -1,6 +1,7 @@
 """Low-rank adapters on a frozen model: added, loaded and told from whole models. peft is imported where one is used."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -87,4 +88,6 @@ def _peft() -> Any:
         raise MachineError(
             "policy.adapter needs the library peft, which is not installed: pip install -c constraints.txt peft"
         ) from error
+    # peft still uses a name that transformers has replaced.
+    warnings.filterwarnings("ignore", message=".*gradient_checkpointing", category=FutureWarning)
     return peft
