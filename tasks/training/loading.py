@@ -52,7 +52,7 @@ def load_tokenizer(source: Path | str) -> Any:
         return AutoTokenizer.from_pretrained(str(source), padding_side="left", trust_remote_code=False)
 
 
-def place(model: PreTrainedModel, attention: str | None) -> None:
+def place(model: Any, attention: str | None) -> None:
     """Put the model on this process's GPU, where there is one, and choose how its attention is computed.
 
     Raises:
@@ -67,7 +67,7 @@ def place(model: PreTrainedModel, attention: str | None) -> None:
             ) from error
     # ZeRO-3 has already spread the weights over all GPUs.
     if torch.cuda.is_available() and not is_deepspeed_zero3_enabled():
-        model.to(torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))))
+        model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
 
 
 def _looks_like_path(source: str) -> bool:

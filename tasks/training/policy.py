@@ -107,8 +107,7 @@ def save_policy(policy: Policy, folder: Path) -> None:
     partial = folder.with_name(f".{folder.name}.{uuid4().hex}.partial")
     try:
         # peft would ask the model hub whether embeddings were resized; nothing here resizes them.
-        options = {} if isinstance(policy.model, PreTrainedModel) else {"save_embedding_layers": False}
-        policy.model.save_pretrained(partial, safe_serialization=True, **options)
+        policy.model.save_pretrained(partial, safe_serialization=True, save_embedding_layers=False)
         policy.tokenizer.save_pretrained(partial)
         if folder.exists():
             shutil.rmtree(folder)
