@@ -18,6 +18,7 @@ from tasks.params import AdapterParams
 from tasks.training import checkpoints as checkpointing
 from tasks.training.policy import encode_prompt, load_policy, save_policy
 from tasks.training.sampling import sample
+from tests.test_grpo import train as train_grpo
 from tests.test_sft import Killed, train
 from tests.training_builders import policy_params
 
@@ -180,6 +181,19 @@ def test_contexts_longer_than_a_model_was_made_for_are_refused(tmp_path):
 def test_attention_that_this_machine_cannot_compute_is_refused(tmp_path):
     with pytest.raises(PolicyError, match=r"policy\.attention: qwen2 cannot be computed with 'flash_attention_3'"):
         loaded(pretrained(tmp_path / "base"), attention="flash_attention_3")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_policy_learns_from_rewards(tmp_path, way):
+    base = pretrained(tmp_path / "base")
+    made = loaded(base, adapter=WAYS[way], context_tokens=POSITIONS, gradient_checkpointing=True)
+    before = logits(made)
+    made.model.generation_config.eos_token_id = list(range(60, 200))
+    rows, steps = train_grpo(tmp_path / "run", made=made, steps=2, kl_beta=0.1)
+    assert [row["step"] for row in rows] == [1, 2]
+    assert rows[0]["kl"] == pytest.approx(0.0, abs=1e-5)
+    assert len(steps) == 2
+    assert not torch.equal(logits(made), before)
 
 
 @pytest.mark.slow

@@ -76,6 +76,11 @@ def with_adapter_of(folder: Path, model: PreTrainedModel) -> Any:
         raise PolicyError(f"the adapter in {folder} cannot be laid over its model: {reason}") from error
 
 
+def within(model: Any) -> Any:
+    """The model of transformers itself, its layers with their adapters; any other model as it is."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def _keeps_float32() -> bool:
     # ZeRO-3 gathers parameters into buffers of one type, so adapters must have the model's.
     return not is_deepspeed_zero3_enabled()

@@ -125,8 +125,8 @@ class Architecture:
     def adapter_parameters(self, rank: int) -> int:
         """Of low-rank adapters on what peft takes for "all-linear".
 
-        That is every matrix but the embedding and the output's. Of a model with experts it is attention, the gate and each
-        expert for itself, and the two matrices of an expert that are one tensor get an adapter of twice the rank.
+        That is every matrix but the embedding and the output's. Of a model with experts it is attention, the gate and
+        each expert for itself, and the two matrices of an expert that are one tensor get an adapter of twice the rank.
 
         Source: LoRA, arXiv:2106.09685, section 4.1: rank x (inputs + outputs) for each matrix.
         """

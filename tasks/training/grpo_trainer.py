@@ -14,6 +14,7 @@ from tasks.history.exemplars import choose_exemplars
 from tasks.history.records import GENERATION, Cost
 from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.problems.problem import Problem
+from tasks.training.adapters import within
 from tasks.training.policy import Policy, encode_prompt, fitting_prompt
 from tasks.training.rollouts import Completion, Rollout, RolloutScorer, rollout_metrics
 from tasks.training.sampling import sample_ids
@@ -55,7 +56,7 @@ class ContrastiveTrainer(GRPOTrainer):
 
     def penalise_divergence(self, reference_model: PreTrainedModel, *, weight: float) -> None:
         """Add a KL penalty against a model in memory; TRL itself would load one by its name."""
-        add_fused_lm_head(reference_model, temperature=self.temperature)
+        add_fused_lm_head(within(reference_model), temperature=self.temperature)
         self.ref_model = self.accelerator.prepare_model(reference_model, evaluation_mode=True)
         self.beta = weight
 

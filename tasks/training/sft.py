@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from datasets import Dataset
 from torch import Tensor
-from transformers import PreTrainedModel
 from trl import SFTConfig, SFTTrainer
 
 from tasks.errors import PolicyError
+from tasks.training.adapters import within
 from tasks.training.checkpoints import CheckpointCallback, remove_half_written
 from tasks.training.examples import Example
 from tasks.training.policy import Policy, encode_prompt
@@ -119,12 +119,13 @@ class _CompletionTrainer(SFTTrainer):
     """Computes next-token probabilities for completions only; TRL does so on a GPU and nowhere else."""
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], *others: Any, **named: Any) -> Any:
-        whole = model.get_base_model() if hasattr(model, "get_base_model") else model
-        if inputs["input_ids"].is_cuda or not isinstance(whole, PreTrainedModel):
+        # What wraps a model, such as DeepSpeed's engine, must not be passed over.
+        if inputs["input_ids"].is_cuda or model is not self.model:
             return super().compute_loss(model, inputs, *others, **named)
         labels = inputs["labels"][:, 1:]
-        others_in = {name: value for name, value in inputs.items() if name != "labels"}
-        hidden = whole.base_model(**others_in, use_cache=False).last_hidden_state[:, :-1]
+        whole = within(model)
+        read = {name: value for name, value in inputs.items() if name != "labels"}
+        hidden = whole.base_model(**read, use_cache=False).last_hidden_state[:, :-1]
         is_scored = labels != -100
         logits = whole.get_output_embeddings()(hidden[is_scored]).float()
         targets = labels[is_scored]
