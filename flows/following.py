@@ -66,7 +66,7 @@ def _follow(engine: EngineParams, *, number: int, address: str) -> None:
     while (job := team.agreed(None)) is not None:
         torch.set_num_threads(job.threads)
         # Mapped, not read: what all processes of a machine start from is in its memory once.
-        function, arguments, named = torch.load(job.path, mmap=True, weights_only=False)
+        function, arguments, named = torch.load(job.path, map_location="cpu", mmap=True, weights_only=False)
         function(*arguments, **named)
     leave()
 

@@ -150,6 +150,8 @@ def _learn(
             learning_rate=params.learning_rate,
             checkpoints=stage.folder / f"checkpoints-{iteration}",
             seed=_seed(stage, iteration),
+            micro_batch_size=stage.params.sft.micro_batch_size,
+            packing=stage.params.sft.packing,
             on_step=on_step,
         )
 

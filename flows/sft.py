@@ -26,7 +26,7 @@ def sft(stage: Stage) -> None:
     taught = read_taught()
     with accounted(stage, known) as (tracker, expenses), trainers(params, folder=stage.folder) as crew:
         if params.policy.model is not None:
-            policy = load_policy(params.policy.model, params.policy)
+            policy = load_policy(params.policy.model, params.policy, seed=params.seed)
         else:
             policy = new_policy(corpus(problems, taught), params.policy, seed=params.seed)
         fitting = writable(policy, taught)
@@ -60,6 +60,8 @@ def sft(stage: Stage) -> None:
                 learning_rate=params.sft.learning_rate,
                 checkpoints=stage.folder / "checkpoints",
                 seed=params.seed,
+                micro_batch_size=params.sft.micro_batch_size,
+                packing=params.sft.packing,
                 on_step=on_step,
             )
         save_policy(policy, stage.outputs / "policy")

@@ -3,6 +3,7 @@
 from tasks.params.document import apply_profile, as_document, load_params, read_document
 from tasks.params.engine import EngineParams
 from tasks.params.generation import GenerateVariantsParams, GeneratorParams
+from tasks.params.policy import AdapterParams, PolicyParams
 from tasks.params.sections import (
     CheckerParams,
     ContrastiveRLParams,
@@ -12,13 +13,13 @@ from tasks.params.sections import (
     JudgeParams,
     LongParams,
     Params,
-    PolicyParams,
     ProblemsParams,
     SelfSupervisedParams,
     SftParams,
 )
 
 __all__ = [
+    "AdapterParams",
     "CheckerParams",
     "ContrastiveRLParams",
     "EngineParams",

@@ -136,6 +136,7 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         checkpoints=checkpoints,
         seed=seed,
         max_steps=params.steps,
+        gradient_checkpointing=policy.gradient_checkpointing,
         # One group at a time bounds the memory; a step sees all its groups.
         per_device_train_batch_size=params.group_size,
         gradient_accumulation_steps=params.prompts_per_step // team().size,

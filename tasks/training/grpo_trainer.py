@@ -16,6 +16,7 @@ from tasks.history.exemplars import choose_exemplars
 from tasks.history.records import GENERATION, Cost
 from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.problems.problem import Problem
+from tasks.training.adapters import within
 from tasks.training.generation import fresh_completions, generation_engine
 from tasks.training.policy import Policy, encode_prompt, fitting_prompt
 from tasks.training.rollouts import Completion, Rollout, RolloutScorer, rollout_metrics
@@ -60,7 +61,7 @@ class ContrastiveTrainer(GRPOTrainer):
 
     def penalise_divergence(self, reference_model: PreTrainedModel, *, weight: float) -> None:
         """Add a KL penalty against a model in memory; TRL itself would load one by its name."""
-        add_fused_lm_head(reference_model, temperature=self.temperature)
+        add_fused_lm_head(within(reference_model), temperature=self.temperature)
         if self.is_deepspeed_enabled:
             self.ref_model = prepare_deepspeed(reference_model, self.accelerator)
         else:

@@ -39,7 +39,9 @@ class StepCallback(TrainerCallback):
             self._on_step(state.global_step, _row(logs, self._keys))
 
 
-def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **arguments: Any) -> Config:
+def trainer_config(
+    kind: type[Config], *, checkpoints: Path, seed: int, gradient_checkpointing: bool, **arguments: Any
+) -> Config:
     """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is."""
     on_cuda = torch.cuda.is_available()
     # TRL still uses a name that transformers has replaced.
@@ -49,7 +51,7 @@ def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **argume
         seed=seed,
         use_cpu=not on_cuda,
         bf16=on_cuda,
-        gradient_checkpointing=False,
+        gradient_checkpointing=gradient_checkpointing,
         dataloader_pin_memory=on_cuda,
         report_to="none",
         disable_tqdm=True,
