@@ -23,6 +23,8 @@ class EngineParams:
     offload: Literal["none", "cpu", "nvme"] = "none"
     """Where what is shared out waits while it is not needed."""
     nvme_folder: str | None = None
+    compiles: bool = False
+    """Whether layers are compiled for training on a GPU: minutes at the start, and up to a third less time a step."""
     collective_timeout_s: Positive = 600.0
     """A process that lets the others wait longer in the middle of a step ends the run."""
     generator: Generator = "sampler"

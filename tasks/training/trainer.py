@@ -17,6 +17,7 @@ from transformers import (
 )
 from trl import GRPOConfig, SFTConfig
 
+from tasks.training.acceleration import accelerated
 from tasks.training.checkpoints import newest_checkpoint
 from tasks.training.sharding import deepspeed_settings
 from tasks.training.team import team
@@ -74,7 +75,11 @@ def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dic
     trainer.remove_callback(PrinterCallback)
     newest = newest_checkpoint(checkpoints)
     trainer.add_callback(YieldingCallback)
-    with own_turns.held(training_devices()):
+    packing = bool(getattr(trainer, "padding_free", False))
+    with (
+        own_turns.held(training_devices()),
+        accelerated(cast(PreTrainedModel, trainer.model), packing=packing, compiles=team().engine.compiles),
+    ):
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if team().engine.zero_stage == 3:
         _make_whole(trainer)
