@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 from trl import GRPOTrainer
@@ -109,7 +110,8 @@ class ContrastiveTrainer(GRPOTrainer):
     def _generate_single_turn(self, prompt_ids: list[list[int]], *_: Any, **__: Any) -> tuple[list[list[int]], None]:
         distinct = prompt_ids[:: self._params.group_size]
         begun = time.perf_counter()
-        with self._whole_model() as model:
+        # Layers compiled for training would be compiled anew for every shape that sampling has.
+        with self._whole_model() as model, torch.compiler.set_stance("force_eager"):
             groups = fresh_completions(
                 self._generator,
                 model,

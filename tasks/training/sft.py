@@ -1,5 +1,6 @@
 """Supervised training on prompts and completions, with TRL's SFTTrainer."""
 
+import math
 import random
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -71,7 +72,7 @@ def train_sft(
     order = _order(lengths, steps=steps, batch_size=batch_size, seed=seed)
     remove_half_written(checkpoints)
     share = batch_size // team().size
-    micro = min(micro_batch_size or share, share)
+    micro = math.gcd(share, micro_batch_size or share)
     config = trainer_config(
         SFTConfig,
         checkpoints=checkpoints,
