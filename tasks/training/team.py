@@ -5,6 +5,7 @@ model and of each batch, and do the same steps.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -93,6 +94,9 @@ def join(engine: EngineParams, *, number: int, store: distributed.Store) -> Team
         "MASTER_ADDR": os.environ.get("MASTER_ADDR", "127.0.0.1"),
         "MASTER_PORT": os.environ.get("MASTER_PORT", "29500"),
     }
+    # accelerate would else choose the number of threads anew, and DeepSpeed calls torch by a name that it has replaced.
+    os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    warnings.filterwarnings("ignore", message=".*_tensor` is deprecated", category=FutureWarning)
     if on_cuda:
         torch.cuda.set_device(local)
     elif engine.zero_stage:
