@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test lint up down status audit bench-learning bench-judge bench-panel bench-optimize bench-history fuzz soak soak-history clean
+.PHONY: help setup repro smoke test lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -13,8 +13,8 @@ help:  ## list the targets
 setup:  ## install everything into .venv (does nothing when it is already there)
 	@.ci/setup
 
-repro: setup  ## run every stage that is out of date, from variants to the report
-	@dvc repro
+repro: setup  ## run every stage that is out of date; PROFILE=gpu-small does so in work/gpu-small, SET="sft.steps=9" changes it
+	@$(if $(PROFILE),python -m flows.workspace 'work/$(PROFILE)' --profile '$(PROFILE)' $(foreach change,$(SET),--set '$(change)') && cd 'work/$(PROFILE)' && )dvc repro
 
 smoke: setup  ## the same pipeline at toy size, in work/smoke
 	@python -m flows.workspace work/smoke --profile smoke
@@ -48,6 +48,9 @@ bench-judge: setup  ## candidates a minute, and what a judge costs over a plain 
 
 bench-panel: setup  ## candidates an hour with 1, 2 and 4 GPUs, and how far neighbours shift speedups; BENCH_PANEL="--devices 1 2"
 	@python -m flows.bench_panel $(BENCH_PANEL)
+
+bench-train: setup  ## training beside plain TRL, on GPUs; BENCH_TRAIN="--only 1.5b" or "--size tiny --device cpu"
+	@python -m flows.bench_train $(BENCH_TRAIN)
 
 bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in docs/results/optimize-cpu.md
 	@python -m flows.bench_optimize $(BENCH_OPTIMIZE)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from flows.fits import add_fits_command
 from flows.hacks import add_hacks_command
 from flows.history_command import add_history_command
 from flows.judge_command import add_judge_command
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     add_judge_command(commands)
     add_kernelbench_command(commands)
     add_optimize_command(commands)
+    add_fits_command(commands)
     add_hacks_command(commands)
     add_history_command(commands)
 

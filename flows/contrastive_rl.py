@@ -12,6 +12,7 @@ from flows.checking import inquiry
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.journal import Journal
 from flows.judging import court
+from flows.launching import trainers
 from flows.records import read_candidates, read_verdicts
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.records import TRAINING, Cost, Sample
@@ -44,6 +45,7 @@ def contrastive_rl(stage: Stage) -> None:
         accounted(stage, problems) as (tracker, expenses),
         court(stage, problems, known=known) as judges,
         inquiry(stage, problems, params.checker) as doubts,
+        trainers(params, folder=stage.folder) as crew,
         progress("contrastive RL", total=params.contrastive_rl.steps, unit="step") as bar,
     ):
         judges.recover(drawn.candidates.values())
@@ -72,7 +74,8 @@ def contrastive_rl(stage: Stage) -> None:
             tracker.log_metrics(values, step=step)
 
         with expenses.metered(TRAINING) as meter:
-            curve = train_grpo(
+            curve = crew.train(
+                train_grpo,
                 policy,
                 list(train.values()),
                 pool,

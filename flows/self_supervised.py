@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flows.accounting import Expenses, accounted
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.judging import Court, court
+from flows.launching import Trainers, trainers
 from flows.records import exemplars_of, read_taught, read_verdicts
 from flows.sampling import as_samples, build_requests, draw
 from tasks.history.records import TRAINING
@@ -38,6 +39,7 @@ def self_supervised(stage: Stage) -> None:
     with (
         accounted(stage, problems) as (tracker, expenses),
         court(stage, problems, known=read_verdicts("filter_variants")) as judges,
+        trainers(params, folder=stage.folder) as crew,
     ):
         policy = load_policy(DATA / "sft" / "policy", params.policy)
         taught = writable(policy, read_taught())
@@ -49,7 +51,7 @@ def self_supervised(stage: Stage) -> None:
             trained = stage.folder / f"policy-{iteration}"
             if not trained.exists():
                 successes = _by_problem(candidates, verdicts)
-                _learn(stage, policy, problems, taught, successes, iteration, tracker, expenses)
+                _learn(stage, crew, policy, problems, taught, successes, iteration, tracker, expenses)
                 save_policy(policy, trained)
             policy = load_policy(trained, params.policy)
         save_policy(policy, stage.outputs / "policy")
@@ -96,6 +98,7 @@ def _sample_and_judge(
 
 def _learn(
     stage: Stage,
+    crew: Trainers,
     policy: "Policy",
     problems: Mapping[str, Problem],
     taught: Mapping[str, Sequence[Exemplar]],
@@ -138,7 +141,8 @@ def _learn(
             bar.update(step - bar.n)
             tracker.log_metrics(values, step=(iteration - 1) * params.steps + step)
 
-        train_sft(
+        crew.train(
+            train_sft,
             policy,
             examples,
             steps=params.steps,
@@ -146,6 +150,8 @@ def _learn(
             learning_rate=params.learning_rate,
             checkpoints=stage.folder / f"checkpoints-{iteration}",
             seed=_seed(stage, iteration),
+            micro_batch_size=stage.params.sft.micro_batch_size,
+            packing=stage.params.sft.packing,
             on_step=on_step,
         )
 

@@ -5,6 +5,7 @@ DVC runs this as ``python -m flows.sft``; so can you.
 
 from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
+from flows.launching import trainers
 from flows.records import read_taught
 from tasks.history.records import TRAINING
 from tasks.problems.catalogue import load_problems
@@ -23,9 +24,9 @@ def sft(stage: Stage) -> None:
     known = load_problems(params.problems)
     problems = [problem for problem in known.values() if problem.split is Split.TRAIN]
     taught = read_taught()
-    with accounted(stage, known) as (tracker, expenses):
+    with accounted(stage, known) as (tracker, expenses), trainers(params, folder=stage.folder) as crew:
         if params.policy.model is not None:
-            policy = load_policy(params.policy.model, params.policy)
+            policy = load_policy(params.policy.model, params.policy, seed=params.seed)
         else:
             policy = new_policy(corpus(problems, taught), params.policy, seed=params.seed)
         fitting = writable(policy, taught)
@@ -50,7 +51,8 @@ def sft(stage: Stage) -> None:
                 bar.update(step - bar.n)
                 tracker.log_metrics(values, step=step)
 
-            curve = train_sft(
+            curve = crew.train(
+                train_sft,
                 policy,
                 examples,
                 steps=params.sft.steps,
@@ -58,6 +60,8 @@ def sft(stage: Stage) -> None:
                 learning_rate=params.sft.learning_rate,
                 checkpoints=stage.folder / "checkpoints",
                 seed=params.seed,
+                micro_batch_size=params.sft.micro_batch_size,
+                packing=params.sft.packing,
                 on_step=on_step,
             )
         save_policy(policy, stage.outputs / "policy")

@@ -57,9 +57,9 @@ def _set(document: dict[str, Any], dotted: str, value: Any) -> None:
     section: Any = document
     for name in parents:
         section = section.get(name) if isinstance(section, dict) else None
-    if not isinstance(section, dict) or last not in section:
-        raise ParamsError(f"params.yaml has no key {dotted!r}")
-    section[last] = value
+    if not isinstance(section, dict):
+        raise ParamsError(f"params.yaml has no section for {dotted!r}")
+    section[last] = value  # load_params knows which keys there may be
 
 
 def main() -> None:

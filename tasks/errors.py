@@ -25,6 +25,10 @@ class PolicyError(CudaL1Error, ValueError):
     """A model or tokenizer cannot be loaded from where params.yaml says it is."""
 
 
+class StaleWeightsError(CudaL1Error, RuntimeError):
+    """Completions were written with other weights than those that are trained."""
+
+
 class MachineError(CudaL1Error, RuntimeError):
     """The machine lacks what the work needs: a compiler, a writable folder, disk space, the promised device."""
 

@@ -133,7 +133,7 @@ def test_training_raises_the_reward(tmp_path):
     def judge_by_first_letter(candidates: Sequence[Candidate]) -> list[Verdict]:
         return [verdict(each, speedup=4.0 if each.source[:1].isalpha() else None) for each in candidates]
 
-    rows, _ = train(tmp_path, judge=judge_by_first_letter, exemplars="none", novelty_bonus=0.0, steps=12, group_size=16)
+    rows, _ = train(tmp_path, judge=judge_by_first_letter, exemplars="none", novelty_bonus=0.0, steps=30, group_size=16)
     early, late = (sum(row["correct"] for row in part) for part in (rows[:3], rows[-3:]))
     assert late > early
 

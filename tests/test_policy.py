@@ -85,7 +85,7 @@ def test_a_save_that_fails_halfway_leaves_the_older_policy_as_it_was(tmp_path, m
     ids=str,
 )
 def test_a_path_that_does_not_exist_is_named_with_the_remedy(source, monkeypatch):
-    monkeypatch.setattr("tasks.training.policy.AutoTokenizer.from_pretrained", _must_not_be_called)
+    monkeypatch.setattr("tasks.training.loading.AutoTokenizer.from_pretrained", _must_not_be_called)
     with pytest.raises(PolicyError, match=r"no model at .*missing.*policy\.model in params\.yaml"):
         load_policy(source, policy_params())
 

@@ -6,9 +6,9 @@ from tasks.params import load_params
 
 
 def test_a_workspace_has_its_own_params_and_all_the_code(tmp_path):
-    folder = make_workspace(tmp_path / "copy", changes={"sft.steps": 3, "seed": 5})
+    folder = make_workspace(tmp_path / "copy", changes={"sft.steps": 3, "seed": 5, "sft.packing": True})
     params = load_params(folder / "params.yaml")
-    assert (params.seed, params.sft.steps) == (5, 3)
+    assert (params.seed, params.sft.steps, params.sft.packing) == (5, 3, True)
     assert (folder / "flows" / "sft.py").exists()
     assert (folder / "tasks" / "judge" / "verdict.py").exists()
     assert any((folder / "data" / "problems").rglob("*.py"))
@@ -26,8 +26,8 @@ def test_making_it_again_keeps_what_was_computed_there(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        pytest.param({"sft.step": 3}, "no key 'sft.step'", id="unknown key"),
-        pytest.param({"stf.steps": 3}, "no key 'stf.steps'", id="unknown section"),
+        pytest.param({"sft.step": 3}, r"sft\.step: unknown key", id="unknown key"),
+        pytest.param({"stf.steps": 3}, "no section for 'stf.steps'", id="unknown section"),
         pytest.param({"sft.steps": 0}, "greater than 0", id="refused value"),
     ],
 )

@@ -1,7 +1,9 @@
 """The typed view of params.yaml."""
 
 from tasks.params.document import apply_profile, as_document, load_params, read_document
+from tasks.params.engine import EngineParams
 from tasks.params.generation import GenerateVariantsParams, GeneratorParams
+from tasks.params.policy import AdapterParams, PolicyParams
 from tasks.params.retraining import RetrainParams
 from tasks.params.sections import (
     CheckerParams,
@@ -12,15 +14,16 @@ from tasks.params.sections import (
     JudgeParams,
     LongParams,
     Params,
-    PolicyParams,
     ProblemsParams,
     SelfSupervisedParams,
     SftParams,
 )
 
 __all__ = [
+    "AdapterParams",
     "CheckerParams",
     "ContrastiveRLParams",
+    "EngineParams",
     "EvaluateParams",
     "ExemplarsParams",
     "FilterVariantsParams",

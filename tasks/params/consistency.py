@@ -9,7 +9,7 @@ def inconsistencies(document: Mapping[str, Any]) -> list[str]:
 
     Works on the document as it was read, so that these mistakes are told beside wrong keys and values.
     """
-    return [*_policy(_section(document, "policy")), *_repetitions(document)]
+    return [*_policy(_section(document, "policy")), *_micro_batches(document), *_repetitions(document)]
 
 
 def _policy(policy: Mapping[str, Any]) -> Iterator[str]:
@@ -20,6 +20,16 @@ def _policy(policy: Mapping[str, Any]) -> Iterator[str]:
         yield f"policy.completion_tokens: must be less than the {context} context_tokens (got {completion})"
     if policy.get("model") is None and _is_count(hidden) and _is_count(heads) and hidden % (2 * heads):
         yield f"policy.hidden_size: must be a multiple of twice the {heads} heads (got {hidden})"
+    if policy.get("model") is None and policy.get("adapter") is not None:
+        yield "policy.adapter: must be null without a model; one made from scratch is trained as a whole"
+
+
+def _micro_batches(document: Mapping[str, Any]) -> Iterator[str]:
+    micro = _section(document, "sft").get("micro_batch_size")
+    for section in ("sft", "self_supervised"):
+        batch = _section(document, section).get("batch_size")
+        if _is_count(micro) and _is_count(batch) and batch % micro:
+            yield f"{section}.batch_size: must be a multiple of sft.micro_batch_size {micro} (got {batch})"
 
 
 def _repetitions(document: Mapping[str, Any]) -> Iterator[str]:

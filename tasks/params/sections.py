@@ -4,8 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tasks.params.engine import EngineParams
 from tasks.params.fields import Count, Integer, Positive, Real, Share, section
 from tasks.params.generation import GenerateVariantsParams
+from tasks.params.policy import PolicyParams
 from tasks.params.retraining import RetrainParams
 
 
@@ -82,27 +84,6 @@ class JudgeParams:
 
 
 @section
-class PolicyParams:
-    """The model that is trained, and how it writes."""
-
-    model: str | None
-    """Name or path of a pretrained causal language model of transformers; null makes a small one from scratch."""
-    prompt_style: Literal["compact", "instruct"]
-    """compact: bare code, for small models; instruct: the paper's full prompt with its three sections."""
-    vocab_size: Annotated[Integer, Field(ge=300)]
-    """Tokens of the byte-level BPE made for a model from scratch."""
-    hidden_size: Count
-    layers: Count
-    heads: Count
-    context_tokens: Annotated[Integer, Field(ge=128)]
-    """Longest prompt and completion together."""
-    completion_tokens: Annotated[Integer, Field(ge=16)]
-    """Longest completion sampled or trained on."""
-    threads: Count
-    """Processor threads of the trainer."""
-
-
-@section
 class ExemplarsParams:
     """How earlier candidates are chosen for a prompt; shared by every stage that shows any."""
 
@@ -160,6 +141,10 @@ class SftParams:
     """Share of the examples in which identifiers are consistently renamed, which teaches copying from the prompt."""
     invented_share: Share
     """Share of the examples that are made-up programs to be repeated as they are, which teaches copying still more."""
+    micro_batch_size: Count | None = None
+    """Examples computed at once; it divides batch_size, also that of self_supervised. null for the whole batch."""
+    packing: bool = False
+    """Whether these are laid end to end without padding, kept apart by attention; for models that only attend."""
 
 
 @section
@@ -229,4 +214,5 @@ class Params:
     self_supervised: SelfSupervisedParams
     contrastive_rl: ContrastiveRLParams
     evaluate: EvaluateParams
+    engine: EngineParams = EngineParams()
     retrain: RetrainParams = RetrainParams()

@@ -7,6 +7,8 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from tasks.training.team import team
+
 INTERVAL_S = 30.0
 _MARKER = "whole"
 
@@ -34,20 +36,24 @@ class CheckpointCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         due = time.monotonic() - self._saved_at >= INTERVAL_S
-        control.should_save = due or state.global_step >= state.max_steps
+        control.should_save = team().agreed(due) or state.global_step >= state.max_steps
         return control
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment.
-        (self._folder / f"checkpoint-{state.global_step}" / _MARKER).touch()
-        _remove_others(self._folder, f"checkpoint-{state.global_step}")
+        team().wait()
+        if team().is_first:
+            # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment.
+            (self._folder / f"checkpoint-{state.global_step}" / _MARKER).touch()
+            _remove_others(self._folder, f"checkpoint-{state.global_step}")
         self._saved_at = time.monotonic()
 
 
 def remove_half_written(folder: Path) -> None:
     """Clear what a killed run left, so that the trainer never meets it."""
     newest = newest_checkpoint(folder)
-    _remove_others(folder, newest.name if newest else "")
+    if team().is_first:
+        _remove_others(folder, newest.name if newest else "")
+    team().wait()
 
 
 def _remove_others(folder: Path, kept: str) -> None:

@@ -19,6 +19,7 @@ from tasks.training.grpo_trainer import ContrastiveTrainer, OnRollouts
 from tasks.training.policy import Policy
 from tasks.training.rewards import RewardScale
 from tasks.training.rollouts import Doubt, Judge, RolloutScorer, no_doubt
+from tasks.training.team import team
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 _SCALE_FILE = "reward_scale.json"
@@ -102,8 +103,9 @@ class _ScaleCallback(TrainerCallback):
         self._checkpoints = checkpoints
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        path = self._checkpoints / f"checkpoint-{state.global_step}" / _SCALE_FILE
-        path.write_text(json.dumps(self._scale.state_dict()))
+        if team().is_first:
+            path = self._checkpoints / f"checkpoint-{state.global_step}" / _SCALE_FILE
+            path.write_text(json.dumps(self._scale.state_dict()))
 
 
 def _reward_scale(
@@ -134,9 +136,10 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         checkpoints=checkpoints,
         seed=seed,
         max_steps=params.steps,
+        gradient_checkpointing=policy.gradient_checkpointing,
         # One group at a time bounds the memory; a step sees all its groups.
         per_device_train_batch_size=params.group_size,
-        gradient_accumulation_steps=params.prompts_per_step,
+        gradient_accumulation_steps=params.prompts_per_step // team().size,
         num_generations=params.group_size,
         max_completion_length=policy.completion_tokens,
         temperature=params.temperature,

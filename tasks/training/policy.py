@@ -10,13 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 import torch
-from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, Lfm2Config, Lfm2ForCausalLM, PreTrainedModel
+from transformers import Lfm2Config, Lfm2ForCausalLM, PreTrainedModel
 from transformers import set_seed as set_every_seed
 from transformers.utils import logging as transformers_logging
 
 from tasks.errors import PolicyError
 from tasks.params import PolicyParams
+from tasks.training.adapters import base_of, with_adapter_of, with_new_adapter
+from tasks.training.loading import load_model, load_tokenizer, place
 from tasks.training.tokenizer import new_tokenizer
 from tasks.variants.prompts import Exemplar, PromptStyle, as_completion, build_prompt
 
@@ -26,11 +27,13 @@ class Policy:
     """What is trained. The model is changed in place by training; the rest is fixed."""
 
     model: PreTrainedModel
+    """Or a peft.PeftModel around one, which acts as one."""
     tokenizer: Any
     style: PromptStyle
     context_tokens: int
     """Longest prompt and completion together."""
     completion_tokens: int
+    gradient_checkpointing: bool = False
 
     @property
     def prompt_tokens(self) -> int:
@@ -70,44 +73,41 @@ def new_policy(corpus: Sequence[str], params: PolicyParams, *, seed: int) -> Pol
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
     )
-    return _policy(Lfm2ForCausalLM(config), tokenizer, params)
+    return _policy(Lfm2ForCausalLM(config).to(getattr(torch, params.weights)), tokenizer, params)
 
 
-def load_policy(source: Path | str, params: PolicyParams) -> Policy:
+def load_policy(source: Path | str, params: PolicyParams, *, seed: int = 0) -> Policy:
     """A policy saved here, or any pretrained causal language model of transformers, by path or by name.
 
-    Only weights in safetensors are read, and no code that comes with a model is run.
+    Only weights in safetensors are read, and no code that comes with a model is run. A folder may hold adapters instead
+    of a model: then the model they name is loaded and they are laid over it.
+
+    Args:
+        params: where it asks for adapters and the source has none, new ones are added.
+        seed: of new adapters.
 
     Raises:
         PolicyError: if the path does not exist or the model cannot be loaded.
     """
-    folder = Path(source)
-    is_path = isinstance(source, Path) or _looks_like_path(source)
-    if is_path and not (folder / "config.json").is_file():
-        raise PolicyError(
-            f"no model at {folder}: a folder with config.json, safetensors and a tokenizer is needed there. "
-            f"Correct policy.model in params.yaml, or set it to null to make a small model from scratch"
-        )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(str(source), padding_side="left", trust_remote_code=False)
-        model = AutoModelForCausalLM.from_pretrained(
-            str(source), dtype="auto", use_safetensors=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise PolicyError(
-            f"the model {str(source)!r} cannot be loaded: {reason}. If it is a name, the model hub must be reachable "
-            f"once; if it is a path, the folder must hold whole safetensors and a tokenizer: delete one that a stage "
-            f"wrote, and `dvc repro` makes it again"
-        ) from error
-    return _policy(model, tokenizer, params)
+    base = base_of(Path(source))
+    model = load_model(base or source, params)
+    if base:
+        model = with_adapter_of(Path(source), model)
+    elif params.adapter:
+        set_every_seed(seed)
+        model = with_new_adapter(model, params.adapter)
+    return _policy(model, load_tokenizer(source), params)
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
-    """Write the model and its tokenizer; the folder appears whole or not at all, replacing an older one."""
+    """Write the model and its tokenizer; the folder appears whole or not at all, replacing an older one.
+
+    Of a model with adapters these alone are written, beside the name of the model they belong to.
+    """
     partial = folder.with_name(f".{folder.name}.{uuid4().hex}.partial")
     try:
-        policy.model.save_pretrained(partial, safe_serialization=True)
+        # peft would ask the model hub whether embeddings were resized; nothing here resizes them.
+        policy.model.save_pretrained(partial, safe_serialization=True, save_embedding_layers=False)
         policy.tokenizer.save_pretrained(partial)
         if folder.exists():
             shutil.rmtree(folder)
@@ -171,13 +171,9 @@ def _layer_types(layers: int) -> list[str]:
     return ["full_attention" if attention else "conv" for attention in attends]
 
 
-def _looks_like_path(source: str) -> bool:
-    # A hub name is "name" or "owner/name"; anything else, and anything that exists, is meant as a path.
-    return source.startswith((".", "/", "~")) or source.count("/") > 1 or Path(source).exists()
-
-
 def _policy(model: PreTrainedModel, tokenizer: Any, params: PolicyParams) -> Policy:
     torch.set_num_threads(params.threads)
+    place(model, params.attention)
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     if tokenizer.pad_token_id is None:
@@ -190,4 +186,5 @@ def _policy(model: PreTrainedModel, tokenizer: Any, params: PolicyParams) -> Pol
         style=params.prompt_style,
         context_tokens=params.context_tokens,
         completion_tokens=params.completion_tokens,
+        gradient_checkpointing=params.gradient_checkpointing,
     )

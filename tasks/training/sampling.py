@@ -5,6 +5,7 @@ keys and values where they are instead of copying them at every token, and drops
 is several times faster.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -38,7 +39,7 @@ def sample(
         prompts: made by policy.fitting_prompt.
         num_samples: completions of each prompt.
         temperature: 1.0 samples from the policy as it is; None takes the likeliest token each time.
-        seed: equal arguments and seeds give equal completions.
+        seed: equal arguments and seeds give equal completions, whatever the batch size.
         batch_size: completions written side by side.
         on_progress: called with the number of completions that were added since its last call.
         on_tokens: called at the end with the numbers of tokens read, each prompt counted once, and written.
@@ -76,20 +77,31 @@ def sample_ids(
     temperature: float | None,
     seed: int,
     batch_size: int,
+    first: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[list[list[int]]]:
-    """Like sample, from tokens to tokens; a completion that ended by itself carries its end token."""
-    generator = torch.Generator(device=policy.model.device).manual_seed(seed)
+    """Like sample, from tokens to tokens; a completion that ended by itself carries its end token.
+
+    Args:
+        first: number of the first prompt among those that several processes share. What is drawn for a prompt depends
+            on the seed and its number alone, so that it does not matter who draws it and beside what.
+    """
     completions: list[list[list[int]]] = [[] for _ in prompt_ids]
     by_length = sorted(range(len(prompt_ids)), key=lambda index: -len(prompt_ids[index]))
-    rows = [index for index in by_length for _ in range(num_samples)]
+    rows = [(index, number) for index in by_length for number in range(num_samples)]
+    draws = None
+    if temperature is not None:
+        draws = [
+            _draws(num_samples, policy.completion_tokens, seed=seed, number=first + i) for i in range(len(prompt_ids))
+        ]
     was_training = policy.model.training
     policy.model.eval()
     try:
         for start in range(0, len(rows), batch_size):
             batch = rows[start : start + batch_size]
-            tokens = _complete(policy, [prompt_ids[index] for index in batch], temperature, generator)
-            for index, ids in zip(batch, tokens, strict=True):
+            drawn = None if draws is None else torch.stack([draws[index][number] for index, number in batch])
+            tokens = _complete(policy, [prompt_ids[index] for index, _ in batch], temperature, drawn)
+            for (index, _), ids in zip(batch, tokens, strict=True):
                 completions[index].append(ids)
             if on_progress:
                 on_progress(len(batch))
@@ -98,10 +110,18 @@ def sample_ids(
     return completions
 
 
+def _draws(num_samples: int, num_tokens: int, *, seed: int, number: int) -> Tensor:
+    """Where in the distribution each token of each completion of a prompt lies, from 0 to 1."""
+    generator = torch.Generator().manual_seed(random.Random(f"{seed} {number}").getrandbits(63))
+    return torch.rand(num_samples, num_tokens, generator=generator)
+
+
 def _complete(
-    policy: Policy, prompts: Sequence[Sequence[int]], temperature: float | None, generator: torch.Generator
+    policy: Policy, prompts: Sequence[Sequence[int]], temperature: float | None, draws: Tensor | None
 ) -> list[list[int]]:
+    """Completions of prompts, the likeliest where there is no temperature; draws are [prompts, completion_tokens]."""
     device = policy.model.device
+    draws = draws if draws is None else draws.to(device)
     end_ids = torch.tensor(policy.end_ids, device=device)
     pad_id = policy.tokenizer.pad_token_id
     writer = _Writer(policy.model, prompts, pad_id=pad_id, max_tokens=policy.completion_tokens)
@@ -109,7 +129,8 @@ def _complete(
     rows = torch.arange(len(prompts), device=device)
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     for position in range(policy.completion_tokens):
-        tokens = _chosen(writer.logits, temperature, generator).masked_fill_(ended, pad_id)
+        drawn = draws if draws is None else draws[rows, position]
+        tokens = _chosen(writer.logits, temperature, drawn).masked_fill_(ended, pad_id)
         written[rows, position] = tokens
         ended |= torch.isin(tokens, end_ids)
         num_ended = int(ended.sum())
@@ -123,10 +144,12 @@ def _complete(
     return [_until_end(row, set(policy.end_ids)) for row in written.tolist()]
 
 
-def _chosen(logits: Tensor, temperature: float | None, generator: torch.Generator) -> Tensor:
-    if temperature is None:
+def _chosen(logits: Tensor, temperature: float | None, draws: Tensor | None) -> Tensor:
+    if temperature is None or draws is None:
         return logits.argmax(dim=-1)
-    return torch.multinomial((logits.float() / temperature).softmax(dim=-1), 1, generator=generator).squeeze(1)
+    mass = (logits.float() / temperature).softmax(dim=-1).cumsum(dim=-1)
+    tokens = torch.searchsorted(mass, (draws.unsqueeze(1) * mass[:, -1:]), right=True).squeeze(1)
+    return tokens.clamp_max(logits.shape[-1] - 1)
 
 
 def _until_end(tokens: list[int], end_ids: set[int]) -> list[int]:

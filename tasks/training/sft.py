@@ -1,7 +1,9 @@
 """Supervised training on prompts and completions, with TRL's SFTTrainer."""
 
+import math
 import random
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ from torch import Tensor
 from trl import SFTConfig, SFTTrainer
 
 from tasks.errors import PolicyError
+from tasks.training.adapters import within
 from tasks.training.checkpoints import CheckpointCallback, remove_half_written
 from tasks.training.examples import Example
 from tasks.training.policy import Policy, encode_prompt
+from tasks.training.team import team
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 # Batches are cut from a pool of so many, sorted by length: little padding, and still a different mix each time.
@@ -30,6 +34,8 @@ def train_sft(
     learning_rate: float,
     checkpoints: Path,
     seed: int,
+    micro_batch_size: int | None = None,
+    packing: bool = False,
     on_step: OnStep | None = None,
 ) -> list[dict[str, float]]:
     """Train the policy's model in place to write the completions; returns one row per step.
@@ -45,29 +51,41 @@ def train_sft(
         learning_rate: the highest, after a short warm-up; it falls to a tenth along a cosine.
         checkpoints: folder of this training's checkpoints.
         seed: decides the order of the examples.
+        micro_batch_size: examples in memory at once, a divisor of batch_size; None for all of a step. The gradient is
+            that of the whole step either way. Several processes share out the batch before that.
+        packing: whether they are laid end to end without padding; the losses are those of padded batches.
         on_step: called after each step with its number, from 1, and the values of its row.
 
     Raises:
-        PolicyError: if no example fits the policy's context.
+        PolicyError: if no example fits the policy's context, or the model cannot keep packed examples apart.
     """
+    if packing:
+        require_isolation(policy)
     rows = [row for row in (_tokenised(policy, example) for example in examples) if row]
     if not rows:
         raise PolicyError(
             f"none of {len(examples)} examples fits policy.context_tokens ({policy.context_tokens}) and "
             f"policy.completion_tokens ({policy.completion_tokens}); raise them in params.yaml"
         )
-    order = _order([len(row["input_ids"]) for row in rows], steps=steps, batch_size=batch_size, seed=seed)
+    # Packed, batches of mixed lengths are better: they take nearly equal memory.
+    lengths = [0 if packing else len(row["input_ids"]) for row in rows]
+    order = _order(lengths, steps=steps, batch_size=batch_size, seed=seed)
     remove_half_written(checkpoints)
+    share = batch_size // team().size
+    micro = math.gcd(share, micro_batch_size or share)
     config = trainer_config(
         SFTConfig,
         checkpoints=checkpoints,
         seed=seed,
         max_steps=steps,
-        per_device_train_batch_size=batch_size,
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=share // micro,
+        gradient_checkpointing=policy.gradient_checkpointing,
         learning_rate=learning_rate,
         warmup_steps=max(1, min(steps // 10, 40)),
         weight_decay=0.01,
-        max_length=policy.context_tokens,
+        max_length=None,  # longer rows are left out above
+        padding_free=packing,
         train_sampling_strategy="sequential",
         dataset_kwargs={"skip_prepare_dataset": True},  # the rows are tokenised and labelled
     )
@@ -81,23 +99,46 @@ def train_sft(
     return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
 
 
+def require_isolation(policy: Policy) -> None:
+    """Refuse to pack for a model in which an example would see those packed before it.
+
+    Attention starts anew where positions do. Convolutions and recurrences run on across the seam, unless a kernel is
+    told where it is, such as that of the library causal_conv1d, which transformers then uses.
+
+    Raises:
+        PolicyError: if the model has layers of such a kind and the library is missing.
+    """
+    kinds = set(getattr(policy.model.config, "layer_types", None) or [])
+    if policy.model._is_stateful:
+        kinds.add("recurrent")
+    mixing = sorted(kinds - {"full_attention", "sliding_attention", "chunked_attention"})
+    if mixing and find_spec("causal_conv1d") is None:
+        raise PolicyError(
+            f"sft.packing: the {', '.join(mixing)} layers of {policy.model.config.model_type} would mix what is packed "
+            f"together; set it to false, or install causal-conv1d"
+        )
+
+
 class _CompletionTrainer(SFTTrainer):
     """Computes next-token probabilities for completions only; TRL does so on a GPU and nowhere else."""
 
     def compute_loss(self, model: Any, inputs: dict[str, Tensor], *others: Any, **named: Any) -> Any:
-        if inputs["input_ids"].is_cuda:
+        # What wraps a model, such as DeepSpeed's engine, must not be passed over.
+        if inputs["input_ids"].is_cuda or model is not self.model:
             return super().compute_loss(model, inputs, *others, **named)
         labels = inputs["labels"][:, 1:]
-        hidden = model.base_model(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
-        ).last_hidden_state[:, :-1]
+        whole = within(model)
+        read = {name: value for name, value in inputs.items() if name != "labels"}
+        hidden = whole.base_model(**read, use_cache=False).last_hidden_state[:, :-1]
         is_scored = labels != -100
-        logits = model.get_output_embeddings()(hidden[is_scored]).float()
+        logits = whole.get_output_embeddings()(hidden[is_scored]).float()
         targets = labels[is_scored]
         with torch.no_grad():
             accuracy = (logits.argmax(dim=-1) == targets).float().mean().item()
         self._metrics["train"]["mean_token_accuracy"].append(accuracy)
-        return torch.nn.functional.cross_entropy(logits, targets)
+        # Each micro-batch counts by its tokens; a batch in one piece is all of them.
+        num_tokens = named.get("num_items_in_batch") or len(targets)
+        return torch.nn.functional.cross_entropy(logits, targets) * (len(targets) / num_tokens)
 
 
 def _tokenised(policy: Policy, example: Example) -> dict[str, list[int]] | None:

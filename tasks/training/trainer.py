@@ -3,13 +3,25 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PreTrainedModel,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from trl import GRPOConfig, SFTConfig
 
+from tasks.training.acceleration import accelerated
 from tasks.training.checkpoints import newest_checkpoint
+from tasks.training.sharding import deepspeed_settings
+from tasks.training.team import team
+from tasks.training.turns import YieldingCallback, own_turns, training_devices
 
 OnStep = Callable[[int, dict[str, float]], None]
 Config = TypeVar("Config", SFTConfig, GRPOConfig)
@@ -28,7 +40,9 @@ class StepCallback(TrainerCallback):
             self._on_step(state.global_step, _row(logs, self._keys))
 
 
-def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **arguments: Any) -> Config:
+def trainer_config(
+    kind: type[Config], *, checkpoints: Path, seed: int, gradient_checkpointing: bool, **arguments: Any
+) -> Config:
     """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is."""
     on_cuda = torch.cuda.is_available()
     # TRL still uses a name that transformers has replaced.
@@ -38,13 +52,14 @@ def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **argume
         seed=seed,
         use_cpu=not on_cuda,
         bf16=on_cuda,
-        gradient_checkpointing=False,
+        gradient_checkpointing=gradient_checkpointing,
         dataloader_pin_memory=on_cuda,
         report_to="none",
         disable_tqdm=True,
         logging_steps=1,
         save_strategy="no",  # CheckpointCallback says when
         shuffle_dataset=False,  # rows come in the order of training
+        deepspeed=deepspeed_settings(team().engine, on_cuda=on_cuda),
         optim="adamw_torch_fused",
         adam_beta1=0.9,
         adam_beta2=0.95,
@@ -59,8 +74,30 @@ def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dic
     """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included."""
     trainer.remove_callback(PrinterCallback)
     newest = newest_checkpoint(checkpoints)
-    trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    trainer.add_callback(YieldingCallback)
+    packing = bool(getattr(trainer, "padding_free", False))
+    with (
+        own_turns.held(training_devices()),
+        accelerated(cast(PreTrainedModel, trainer.model), packing=packing, compiles=team().engine.compiles),
+    ):
+        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    if team().engine.zero_stage == 3:
+        _make_whole(trainer)
     return [{"step": logs["step"], **_row(logs, keys)} for logs in trainer.state.log_history if "loss" in logs]
+
+
+def _make_whole(trainer: Trainer) -> None:
+    """Give the first process's model its weights back, of which ZeRO-3 has left every process a part."""
+    weights = trainer.accelerator.get_state_dict(trainer.deepspeed)
+    trainer.model_wrapped.destroy()  # type: ignore[operator]
+    if not team().is_first:
+        return
+    model = cast(PreTrainedModel, trainer.model)
+    for path, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            whole = weights[f"{path}.{name}" if path else name]
+            setattr(module, name, torch.nn.Parameter(whole, requires_grad=parameter.requires_grad))
+    model.tie_weights()
 
 
 def _row(logs: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tasks.variants.answers import code_of
+
 PromptStyle = Literal["compact", "instruct"]
 
 
@@ -35,20 +37,21 @@ def build_prompt(reference: str, exemplars: Sequence[Exemplar], *, style: Prompt
 def parse_completion(completion: str, *, style: PromptStyle) -> str:
     """The candidate's source within a policy's answer.
 
-    For "instruct" that is the last fenced code block, or the whole answer when nothing is fenced; an answer cut off
-    inside its last block gives what there is of it. Never raises: what comes out is the judge's to refuse.
+    For "instruct" that is the block under the heading of the code, see answers.code_of. Never raises: what comes out is
+    the judge's to refuse.
     """
-    if style == "compact":
-        return completion.strip() + "\n"
-    blocks = re.findall(r"```[\w+-]*\n(.*?)(?:```|\Z)", completion, flags=re.DOTALL)
-    return (blocks[-1] if blocks else completion).strip() + "\n"
+    if style == "instruct":
+        completion = code_of(completion)
+    return completion.strip() + "\n"
 
 
 def as_completion(source: str, *, style: PromptStyle) -> str:
     """The answer that parse_completion turns back into the source."""
     if style == "compact":
         return source.strip()
-    return f"### Code Implementation\n```python\n{source.strip()}\n```"
+    longest = max((len(marks) for marks in re.findall("`+", source)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"### Code Implementation\n{fence}python\n{source.strip()}\n{fence}"
 
 
 def _compact(reference: str, exemplars: Sequence[Exemplar]) -> str:

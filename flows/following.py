@@ -1,0 +1,95 @@
+"""The processes of a team beside its first: they wait for the first's work and do their part of it.
+
+The stage's own process starts those of its machine. On the other machines of engine.nodes a person or a scheduler
+starts them, in the same folder on a disk they share and with the same params.yaml:
+
+    python -m flows.following --node 1
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+
+from flows.ancestors import end_with_ancestors
+from flows.engine import say
+from tasks.errors import MachineError, ParamsError
+from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
+from tasks.params import EngineParams, load_params
+
+
+def start(engine: EngineParams, *, number: int, address: str, log: Path) -> subprocess.Popen[bytes]:
+    """A process that follows the first of the team, which is at the address, and ends with whoever started it."""
+    orders = {"number": number, "address": address, "parent": os.getpid(), "engine": asdict(engine)}  # type: ignore[call-overload]
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "flows.following", "--orders", json.dumps(orders)],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m flows.following", description="train with another machine's stage")
+    parser.add_argument("--node", type=int, help="which of engine.nodes this is; the stage itself runs on node 0")
+    parser.add_argument("--orders", type=json.loads, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.orders is None:
+        _run_node(load_params().engine, chosen.node)
+        return
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != chosen.orders["parent"]:
+        sys.exit("the process that wanted to be followed is gone")
+    engine = EngineParams(**chosen.orders["engine"])
+    _follow(engine, number=chosen.orders["number"], address=chosen.orders["address"])
+
+
+def _follow(engine: EngineParams, *, number: int, address: str) -> None:
+    """Do what the first process says until it says that there is no more."""
+    import torch
+    from torch.distributed import TCPStore
+
+    from tasks.training.team import JOIN_S, join, leave
+
+    host, _, port = address.rpartition(":")
+    patience = timedelta(seconds=JOIN_S)
+    store = TCPStore(host, int(port), engine.size, False, timeout=patience, wait_for_workers=False)
+    team = join(engine, number=number, store=store)
+    while (job := team.agreed(None)) is not None:
+        torch.set_num_threads(job.threads)
+        # Mapped, not read: what all processes of a machine start from is in its memory once.
+        function, arguments, named = torch.load(job.path, map_location="cpu", mmap=True, weights_only=False)
+        function(*arguments, **named)
+    leave()
+
+
+def _run_node(engine: EngineParams, node: int | None) -> None:
+    end_with_ancestors()
+    if engine.address is None or node is None or not 0 < node < engine.nodes:
+        raise ParamsError(
+            f"--node must be 1 to {engine.nodes - 1}, with engine.nodes and engine.address in params.yaml"
+        )
+    logs = Path("work/following")
+    logs.mkdir(parents=True, exist_ok=True)
+    processes = {}
+    with ExitStack() as stack:
+        for number in range(node * engine.processes, (node + 1) * engine.processes):
+            log = logs / f"process-{number}.log"
+            process = stack.enter_context(start(engine, number=number, address=engine.address, log=log))
+            processes[number] = process
+    statuses = {number: process.returncode for number, process in processes.items()}
+    if any(statuses.values()):
+        raise MachineError(f"processes of node {node} failed, see {logs}: exit statuses {statuses}")
+    say(f"node {node}: done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The section "engine" of params.yaml: on what training and generation run, which cannot change what comes out."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tasks.params.fields import Count, Positive, section
+
+Generator = Literal["sampler", "continuous_batching", "vllm"]
+
+
+@section
+class EngineParams:
+    """How many processes train one model, what each of them keeps of it, and who writes completions."""
+
+    processes: Count = 1
+    """Processes of a node that train together, one a GPU."""
+    nodes: Count = 1
+    address: Annotated[str, Field(pattern=r"^[^\s:]+:\d+$")] | None = None
+    """host:port of the node the stage runs on, at which those of other nodes find it."""
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    """What DeepSpeed shares out: 1 the optimiser's state, 2 gradients too, 3 weights too; 0 does without DeepSpeed."""
+    offload: Literal["none", "cpu", "nvme"] = "none"
+    """Where what is shared out waits while it is not needed."""
+    nvme_folder: str | None = None
+    compiles: bool = False
+    """Whether layers are compiled for training on a GPU: minutes at the start, and up to a third less time a step."""
+    collective_timeout_s: Positive = 600.0
+    """A process that lets the others wait longer in the middle of a step ends the run."""
+    generator: Generator = "sampler"
+    vllm_url: Annotated[str, Field(pattern=r"^https?://[^@\s]+$")] | None = None
+    """Of a vLLM server that lets a trainer set its weights."""
+
+    @property
+    def size(self) -> int:
+        """Processes of all nodes."""
+        return self.nodes * self.processes
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether there is a process group at all; one process has one where DeepSpeed is to offload for it."""
+        return self.size > 1 or self.zero_stage > 0
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.offload != "none" and self.zero_stage < 2:
+            raise ValueError(f"offload needs zero_stage 2 or 3, not {self.zero_stage}")
+        if self.offload == "nvme" and (self.zero_stage != 3 or self.nvme_folder is None):
+            raise ValueError("offload to nvme needs zero_stage 3 and nvme_folder")
+        if self.nodes > 1 and self.address is None:
+            raise ValueError("several nodes need an address at which they find the first")
+        if self.generator == "vllm" and self.vllm_url is None:
+            raise ValueError("generator vllm needs vllm_url")
+        return self

@@ -1,0 +1,111 @@
+"""What makes a training step fast on a GPU and changes nothing else; on the processor all of it is left out.
+
+Examples that are packed end to end attend through the flash kernel that PyTorch carries, which is told where each of
+them begins: no padding is computed, and no mask of [tokens, tokens] is made. Layers may be compiled, which fuses what
+lies between their matrix products. The head's logits are computed in tiles by TRL.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import flash_attention_mask
+
+_PACKED = "packed_flash"
+_LEFT_ONLY = (-1, 0)
+
+
+@contextmanager
+def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Iterator[None]:
+    """The model as fast as this GPU makes it, for training alone: it writes completions as before and after.
+
+    Args:
+        packing: whether batches are single rows of examples laid end to end.
+        compiles: whether layers are compiled, which takes a minute or two and pays off for long trainings.
+    """
+    if not next(model.parameters()).is_cuda:
+        yield
+        return
+    torch.set_float32_matmul_precision("high")
+    attention = model.config._attn_implementation
+    layers = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
+    try:
+        if packing and attention == "sdpa" and (kernel := packed_kernel()) is not None:
+            _register(kernel)
+            model.set_attn_implementation(_PACKED)
+        for layer in (layer for group in layers for layer in group):
+            layer.compile(dynamic=True)
+        yield
+    finally:
+        model.set_attn_implementation(attention)
+        for layer in (layer for group in layers for layer in group):
+            layer._compiled_call_impl = None
+
+
+def packed_kernel() -> Callable[..., Tensor] | None:
+    """PyTorch's attention over packed rows, or None where it is missing or does not compute what it should."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    named = inspect.signature(varlen_attn).parameters
+    causal: dict[str, Any] = {"window_size": _LEFT_ONLY} if "window_size" in named else {"is_causal": True}
+    if "enable_gqa" in named:
+        causal["enable_gqa"] = True
+
+    def kernel(query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: int, scale: float | None) -> Tensor:
+        scaled = query if scale is None else query * (scale * query.shape[-1] ** 0.5)  # older ones cannot be told
+        return varlen_attn(scaled, key, value, starts, starts, longest, longest, **causal)  # type: ignore[return-value]
+
+    return kernel if _is_right(kernel) else None
+
+
+def packed_attention(
+    kernel: Callable[..., Tensor],
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    cu_seq_lens_q: Tensor | None = None,
+    max_length_q: int | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """Attention of transformers' layers over one row of packed examples; tensors are [1, heads, tokens, size]."""
+    assert cu_seq_lens_q is not None, "packed attention is for packed batches"
+    assert max_length_q is not None, "packed attention is for packed batches"
+    rows = (states[0].transpose(0, 1).to(torch.bfloat16).contiguous() for states in (query, key, value))
+    return kernel(*rows, cu_seq_lens_q, max_length_q, scaling).unsqueeze(0), None
+
+
+def _register(kernel: Callable[..., Tensor]) -> None:
+    def attend(module: nn.Module, *states: Any, **named: Any) -> tuple[Tensor, None]:
+        return packed_attention(kernel, module, *states, **named)
+
+    AttentionInterface.register(_PACKED, attend)
+    AttentionMaskInterface.register(_PACKED, flash_attention_mask)
+
+
+def _is_right(kernel: Callable[..., Tensor]) -> bool:
+    """Whether it gives what plain attention gives for two small examples, and gradients; a GPU may lack it."""
+    query, key, value = (
+        torch.randn(24, heads, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True) for heads in (4, 2, 2)
+    )
+    starts = torch.tensor([0, 10, 24], device="cuda", dtype=torch.int32)
+    try:
+        found = kernel(query, key, value, starts, 14, 64**-0.5)
+        found.float().sum().backward()
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return False
+    attend: Callable[..., Tensor] = nn.functional.scaled_dot_product_attention
+    expected = [
+        attend(*(states[None, a:b].transpose(1, 2) for states in (query, key, value)), is_causal=True, enable_gqa=True)
+        for a, b in ((0, 10), (10, 24))
+    ]
+    return key.grad is not None and torch.allclose(found, torch.cat(expected, dim=2)[0].transpose(0, 1), atol=2e-2)

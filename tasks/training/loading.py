@@ -1,0 +1,88 @@
+"""Pretrained models and tokenizers of transformers: loaded by path or by name, and put where they compute."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+
+from tasks.errors import PolicyError
+from tasks.params import PolicyParams
+
+
+def load_model(source: Path | str, params: PolicyParams) -> PreTrainedModel:
+    """The model alone, on the processor; its weights must be safetensors.
+
+    Raises:
+        PolicyError: if it is not there, cannot be read or is made for shorter contexts.
+    """
+    if isinstance(source, Path) or _looks_like_path(source):
+        if not (Path(source) / "config.json").is_file():
+            raise PolicyError(
+                f"no model at {source}: a folder with config.json, safetensors and a tokenizer is needed there. "
+                f"Correct policy.model in params.yaml, or set it to null to make a small model from scratch"
+            )
+        # Adapters remember the model they belong to, and are loaded from other folders too.
+        source = Path(source).resolve()
+    with _said_to_be_unloadable(str(source)):
+        model = AutoModelForCausalLM.from_pretrained(
+            str(source), dtype=getattr(torch, params.weights), use_safetensors=True, trust_remote_code=False
+        )
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions and params.context_tokens > positions:
+        raise PolicyError(
+            f"policy.context_tokens is {params.context_tokens}, but the model {str(source)!r} has only {positions} "
+            f"positions; lower it in params.yaml or choose another model"
+        )
+    return model
+
+
+def load_tokenizer(source: Path | str) -> Any:
+    """The tokenizer that lies beside a model or an adapter.
+
+    Raises:
+        PolicyError: if it cannot be read.
+    """
+    with _said_to_be_unloadable(str(source)):
+        return AutoTokenizer.from_pretrained(str(source), padding_side="left", trust_remote_code=False)
+
+
+def place(model: Any, attention: str | None) -> None:
+    """Put the model on this process's GPU, where there is one, and choose how its attention is computed.
+
+    Raises:
+        PolicyError: if this machine cannot compute attention that way.
+    """
+    if attention:
+        try:
+            model.set_attn_implementation(attention)
+        except (ImportError, ValueError) as error:
+            raise PolicyError(
+                f"policy.attention: {model.config.model_type} cannot be computed with {attention!r} here: {error}"
+            ) from error
+    # ZeRO-3 has already spread the weights over all GPUs.
+    if torch.cuda.is_available() and not is_deepspeed_zero3_enabled():
+        model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
+
+
+def _looks_like_path(source: str) -> bool:
+    # A hub name is "name" or "owner/name"; anything else, and anything that exists, is meant as a path.
+    return source.startswith((".", "/", "~")) or source.count("/") > 1 or Path(source).exists()
+
+
+@contextmanager
+def _said_to_be_unloadable(source: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise PolicyError(
+            f"the model {source!r} cannot be loaded: {reason}. If it is a name, the model hub must be reachable "
+            f"once; if it is a path, the folder must hold whole safetensors and a tokenizer: delete one that a stage "
+            f"wrote, and `dvc repro` makes it again"
+        ) from error

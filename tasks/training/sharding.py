@@ -1,0 +1,72 @@
+"""What DeepSpeed is told: how a model's state is shared out among processes, and where it waits."""
+
+from typing import Any
+
+from tasks.params import EngineParams
+
+# Layers that are needed soon are fetched ahead; parameters this small stay on every GPU, fetching them costs more.
+_FETCHED_AHEAD = 50_000_000
+_KEPT_WHOLE = 100_000
+
+
+def deepspeed_settings(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any] | None:
+    """The configuration of DeepSpeed for a trainer of transformers, which fills in "auto"; None does without it.
+
+    ZeRO-2 and 3 divide the optimiser's state and gradients, 3 the weights too, by the number of processes. The
+    optimiser is the trainer's own, so that sharing out does not change what is learnt; only where its state is
+    offloaded it is DeepSpeed's AdamW, which computes on the processor.
+
+    Source: ZeRO (arXiv:1910.02054), ZeRO-Offload (arXiv:2101.06840), ZeRO-Infinity (arXiv:2104.07857).
+    """
+    if not engine.zero_stage:
+        return None
+    settings: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto",
+        "gradient_clipping": "auto",
+        "bf16": {"enabled": on_cuda},
+        "zero_optimization": _zero(engine, on_cuda=on_cuda),
+        "zero_allow_untested_optimizer": True,
+        "steps_per_print": 1 << 30,
+        "wall_clock_breakdown": False,
+    }
+    if engine.offload != "none":
+        names = ("lr", "betas", "eps", "weight_decay")
+        # The fast AdamW for processors is built where it is used, for which a machine without a GPU may lack the tools.
+        settings["optimizer"] = {
+            "type": "AdamW",
+            "params": dict.fromkeys(names, "auto") | ({} if on_cuda else {"torch_adam": True}),
+        }
+    if engine.offload == "nvme":
+        settings["aio"] = {"block_size": 1 << 20, "queue_depth": 32, "single_submit": False, "overlap_events": True}
+    return settings
+
+
+def _zero(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:
+    zero: dict[str, Any] = {
+        "stage": engine.zero_stage,
+        "overlap_comm": on_cuda,
+        "contiguous_gradients": True,
+        "reduce_bucket_size": 200_000_000,
+        "allgather_bucket_size": 200_000_000,
+    }
+    if engine.offload != "none":
+        zero["offload_optimizer"] = _place(engine, on_cuda=on_cuda)
+    if engine.zero_stage == 3:
+        zero |= {
+            "stage3_prefetch_bucket_size": _FETCHED_AHEAD,
+            "stage3_param_persistence_threshold": _KEPT_WHOLE,
+            "stage3_max_live_parameters": 2_000_000_000,
+            "stage3_max_reuse_distance": 2_000_000_000,
+            "stage3_gather_16bit_weights_on_model_save": True,
+        }
+        if engine.offload != "none":
+            zero["offload_param"] = _place(engine, on_cuda=on_cuda)
+    return zero
+
+
+def _place(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:
+    place: dict[str, Any] = {"device": engine.offload, "pin_memory": on_cuda}
+    if engine.offload == "nvme":
+        place["nvme_path"] = engine.nvme_folder
+    return place

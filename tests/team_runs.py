@@ -1,0 +1,102 @@
+"""Training in one process and in several, each run in a process of its own; prints its rows as JSON.
+
+python -m tests.team_runs sft '{"processes": 2, "zero_stage": 2}' FOLDER
+"""
+
+import dataclasses
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from flows.launching import Trainers, trainers
+from tasks.history.exemplars import ExemplarPool
+from tasks.judge.verdict import Verdict
+from tasks.params import EngineParams, load_params
+from tasks.training import checkpoints as checkpointing
+from tasks.training.examples import Example
+from tasks.training.grpo import train_grpo
+from tasks.training.sft import train_sft
+from tasks.variants.candidate import Candidate
+from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, problem, verdict
+
+STEPS = 4
+KILLED = "KILLED_AT_STEP"
+"""Variable of the environment: who is killed after which step, such as "other:3"."""
+NO_STEP = -1
+
+
+def sft(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
+    examples = [Example(prompt=SCALED[:n], completion=SCALED_IN_PLACE[n : n + 40]) for n in range(0, 160, 10)]
+    made = policy()
+    rows = crew.train(
+        train_sft,
+        made,
+        examples,
+        steps=STEPS,
+        batch_size=4,
+        learning_rate=1e-2,
+        checkpoints=folder / "sft",
+        seed=3,
+        on_step=on_step,
+    )
+    return [*rows, {"weights": sum(value.detach().double().abs().sum().item() for value in made.model.parameters())}]
+
+
+def grpo(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
+    texts: list[str] = []
+
+    def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
+        texts.extend(candidate.source for candidate in candidates)
+        return [
+            verdict(each, speedup=1.0 + len(each.source) % 7 if len(each.source) > 20 else None) for each in candidates
+        ]
+
+    pool = ExemplarPool()
+    pool.add("level1/one", exemplar(SCALED_IN_PLACE[:60], speedup=3.0))
+    pool.add("level1/one", exemplar(SCALED_BY_CLAMP[:60], speedup=1.0))
+    params = load_params()
+    rows = crew.train(
+        train_grpo,
+        policy(),
+        [problem("one"), problem("two", SCALED.replace("2.0", "3.0")), problem("three", SCALED.replace("2.0", "4.0"))],
+        pool,
+        judge,
+        dataclasses.replace(params.contrastive_rl, steps=STEPS, prompts_per_step=4, group_size=4, learning_rate=1e-3),
+        exemplars=params.exemplars,
+        checkpoints=folder / "grpo",
+        seed=5,
+        on_step=on_step,
+        on_rollouts=lambda step, rollouts, cost: texts.append(f"{step} {len(rollouts)} {cost.answer_tokens}"),
+    )
+    return [*rows, {"texts": texts}]  # type: ignore[dict-item]
+
+
+def main() -> None:
+    names, engine, folder = sys.argv[1], EngineParams(**json.loads(sys.argv[2])), Path(sys.argv[3])
+    checkpointing.INTERVAL_S = 0.0
+    params = dataclasses.replace(load_params(), engine=engine)
+    killed, _, step_of_death = os.environ.get(KILLED, f":{NO_STEP}").partition(":")
+    done: list[int] = []
+
+    def on_step(step: int, values: dict[str, float]) -> None:
+        done.append(step)
+        if step == int(step_of_death):
+            sys.stderr.write(f"follower: {_follower()}\n")
+            os.kill(os.getpid() if killed == "first" else _follower(), signal.SIGKILL)
+
+    with trainers(params, folder=folder) as crew:
+        found = {name: {"sft": sft, "grpo": grpo}[name](crew, folder, on_step) for name in names.split(",")}
+    sys.stderr.write(f"steps done: {', '.join(map(str, done))}\n")
+    sys.stdout.write(json.dumps(found) + "\n")
+
+
+def _follower() -> int:
+    return int(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Examples that are packed end to end attend as if each were alone; without a GPU nothing is changed."""
+
+from functools import partial
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import flash_attention_mask
+
+from tasks.training.acceleration import accelerated, packed_attention
+from tests.test_generation import qwen
+
+
+def plain_kernel(
+    query: Tensor, key: Tensor, value: Tensor, starts: Tensor, longest: int, scale: float | None
+) -> Tensor:
+    """What the kernel of a GPU computes, one example after another."""
+    ends = starts.tolist()
+    assert longest == max(end - start for start, end in pairwise(ends))
+    rows = [
+        nn.functional.scaled_dot_product_attention(
+            *(states[None, start:end].transpose(1, 2).float() for states in (query, key, value)),
+            is_causal=True,
+            scale=scale,
+            enable_gqa=True,
+        )[0].transpose(0, 1)
+        for start, end in pairwise(ends)
+    ]
+    return torch.cat(rows)
+
+
+def test_packed_examples_attend_to_themselves_alone():
+    model = qwen().model.eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(0.25)  # attention is computed in bfloat16, and wild weights would magnify that
+    examples = [torch.arange(7) + 5, torch.arange(12) + 40, torch.arange(3) + 90]
+    alone = [model(input_ids=ids[None]).logits[0] for ids in examples]
+    AttentionInterface.register("packed_test", partial(packed_attention, plain_kernel))
+    AttentionMaskInterface.register("packed_test", flash_attention_mask)
+    model.set_attn_implementation("packed_test")
+    packed = model(
+        input_ids=torch.cat(examples)[None],
+        position_ids=torch.cat([torch.arange(len(ids)) for ids in examples])[None],
+        cu_seq_lens_q=torch.tensor([0, 7, 19, 22], dtype=torch.int32),
+        cu_seq_lens_k=torch.tensor([0, 7, 19, 22], dtype=torch.int32),
+        max_length_q=12,
+        max_length_k=12,
+    ).logits[0]
+    assert torch.allclose(packed, torch.cat(alone), atol=2e-3)
+
+
+def test_without_a_gpu_the_model_is_left_as_it_is():
+    model = qwen().model
+    attention = model.config._attn_implementation
+    with accelerated(model, packing=True, compiles=True):
+        assert model.config._attn_implementation == attention
+        assert all(module._compiled_call_impl is None for module in model.modules())

@@ -1,0 +1,108 @@
+"""The profiles of params.yaml: each is chosen by one command, holds together, and fits the GPUs it is made for."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from flows.workspace import make_workspace
+from tasks.params import Params, load_params, read_document
+from tasks.training.architectures import ARCHITECTURES, Architecture
+from tasks.training.footprint import Setup, footprint
+
+PROFILES = sorted(read_document(Path("params.yaml"))["profiles"])
+GB = 1_000_000_000
+# For what hardware docs/training.md offers them: memory and number of GPUs.
+GPUS = {"gpu-small": (24, 1), "gpu-7b": (80, 1), "cluster": (80, 16)}
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    def choose(name: str) -> Params:
+        return load_params(make_workspace(tmp_path / name, profile=name) / "params.yaml")
+
+    return choose
+
+
+def shape_of(params: Params) -> Architecture:
+    """The policy's architecture; of one from scratch, with attention in every layer, which takes a little more."""
+    if params.policy.model:
+        (shape,) = [shape for name, shape in ARCHITECTURES.items() if params.policy.model.endswith(f"{name}-Instruct")]
+        return shape
+    return Architecture(
+        name="scratch",
+        source="tasks.training.policy.new_policy",
+        hidden=params.policy.hidden_size,
+        intermediate=-(-params.policy.hidden_size * 8 // 3 // 64) * 64,
+        layers=params.policy.layers,
+        heads=params.policy.heads,
+        key_value_heads=params.policy.heads,
+        head_size=params.policy.hidden_size // params.policy.heads,
+        vocab=params.policy.vocab_size,
+        positions=params.policy.context_tokens,
+        is_tied=True,
+    )
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_profile_is_consistent(chosen, name):
+    params = chosen(name)
+    assert params.policy.completion_tokens < params.policy.context_tokens <= shape_of(params).positions
+    assert params.sft.batch_size % (params.sft.micro_batch_size or 1) == 0
+    assert params.self_supervised.batch_size % (params.sft.micro_batch_size or 1) == 0
+    assert (params.policy.prompt_style == "instruct") == (params.policy.model is not None)
+    if name in GPUS:
+        assert params.judge.device.startswith("cuda")
+        gpus = GPUS[name][1]
+        assert all(section.batch_size % gpus == 0 for section in (params.sft, params.self_supervised))
+        assert params.contrastive_rl.prompts_per_step % gpus == 0
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_profile_fits_the_gpus_it_is_made_for(chosen, name):
+    params = chosen(name)
+    memory, gpus = GPUS[name]
+    sft_tokens = (params.sft.micro_batch_size or params.sft.batch_size) * params.policy.context_tokens
+    taken = footprint(
+        shape_of(params),
+        Setup(
+            gpus=gpus,
+            tokens=sft_tokens,
+            zero_stage=3 if gpus > 1 else 0,
+            adapter_rank=params.policy.adapter.rank if params.policy.adapter else None,
+            has_checkpointing=params.policy.gradient_checkpointing,
+            weights=params.policy.weights,
+        ),
+    )
+    assert taken.total_bytes <= memory * GB
+
+
+def test_the_default_is_the_profile_for_the_processor(chosen):
+    assert chosen("cpu") == load_params()
+
+
+def test_the_small_model_is_as_large_as_it_is_said_to_be(chosen):
+    assert 20e6 < shape_of(chosen("gpu-small")).parameters < 120e6
+
+
+def test_one_command_chooses_a_profile(tmp_path):
+    said = subprocess.run(
+        ["make", "--dry-run", "repro", "PROFILE=gpu-small", "SET=sft.steps=9 seed=1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()[-1]
+    workspace, enter, repro = said.split(" && ")
+    assert (enter, repro) == ("cd 'work/gpu-small'", "dvc repro")
+    folder = tmp_path / "work" / "gpu-small"
+    command = workspace.replace("'work/gpu-small'", f"'{folder}'").replace("python", sys.executable, 1)
+    subprocess.run(command, shell=True, check=True)
+    written = yaml.safe_load((folder / "params.yaml").read_text())
+    assert (written["sft"]["steps"], written["seed"], written["policy"]["context_tokens"]) == (9, 1, 4096)
+
+
+def test_without_a_profile_the_project_itself_is_run():
+    said = subprocess.run(["make", "--dry-run", "repro"], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "dvc repro"

@@ -1,0 +1,76 @@
+"""What DeepSpeed is told, and which params of the section engine make no sense."""
+
+import dataclasses
+
+import pytest
+from pydantic import ValidationError
+from transformers.integrations.deepspeed import HfTrainerDeepSpeedConfig
+
+from flows.launching import trainers
+from tasks.errors import ParamsError
+from tasks.params import EngineParams, load_params
+from tasks.training.sharding import deepspeed_settings
+
+
+def test_without_a_stage_there_is_no_deepspeed():
+    assert deepspeed_settings(EngineParams(), on_cuda=True) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "expected"),
+    [
+        pytest.param({"zero_stage": 2}, {"stage": 2}, id="zero-2"),
+        pytest.param({"zero_stage": 3}, {"stage": 3, "stage3_gather_16bit_weights_on_model_save": True}, id="zero-3"),
+        pytest.param(
+            {"zero_stage": 2, "offload": "cpu"},
+            {"offload_optimizer": {"device": "cpu", "pin_memory": True}},
+            id="zero-offload",
+        ),
+        pytest.param(
+            {"zero_stage": 3, "offload": "nvme", "nvme_folder": "/scratch"},
+            {"offload_param": {"device": "nvme", "pin_memory": True, "nvme_path": "/scratch"}},
+            id="zero-infinity",
+        ),
+    ],
+)
+def test_params_become_deepspeeds_settings(engine, expected):
+    settings = deepspeed_settings(EngineParams(**engine), on_cuda=True)
+    assert settings is not None
+    assert expected.items() <= settings["zero_optimization"].items()
+    assert ("optimizer" in settings) == ("offload" in engine)
+    assert HfTrainerDeepSpeedConfig(settings).is_zero3() == (engine["zero_stage"] == 3)
+
+
+def test_weights_are_offloaded_only_where_they_are_shared_out():
+    settings = deepspeed_settings(EngineParams(zero_stage=2, offload="cpu"), on_cuda=True)
+    assert settings is not None
+    assert "offload_param" not in settings["zero_optimization"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        pytest.param({"offload": "cpu"}, "needs zero_stage 2 or 3, not 0", id="nothing to offload"),
+        pytest.param({"zero_stage": 2, "offload": "nvme", "nvme_folder": "/x"}, "needs zero_stage 3", id="nvme"),
+        pytest.param({"zero_stage": 3, "offload": "nvme"}, "and nvme_folder", id="nvme without a folder"),
+        pytest.param({"nodes": 2}, "need an address", id="nodes that cannot meet"),
+        pytest.param({"generator": "vllm"}, "needs vllm_url", id="a server nobody knows"),
+        pytest.param({"processes": 0}, "greater than 0", id="no process"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(engine, said):
+    with pytest.raises(ValidationError, match=said):
+        EngineParams(**engine)
+
+
+def test_batches_that_cannot_be_shared_evenly_are_refused(tmp_path):
+    params = dataclasses.replace(load_params(), engine=EngineParams(processes=5))
+    said = r"sft.batch_size is 8, which 5 processes cannot share evenly"
+    with pytest.raises(ParamsError, match=said), trainers(params, folder=tmp_path):
+        pass
+
+
+def test_the_default_trains_in_this_process_alone(tmp_path):
+    with trainers(load_params(), folder=tmp_path) as crew:
+        assert crew.train(divmod, 7, 2) == (3, 1)
+    assert not list(tmp_path.iterdir())
