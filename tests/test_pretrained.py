@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from pretrained_builders import POSITIONS, pretrained
-from stage_runs import CLOSED, PROBLEM_ID, workspace, write_generated, write_rows, write_taught
+from stage_runs import CLOSED, PROBLEM_ID, workspace, write_rows, write_taught
 
 from flows.engine import run_stage
 from flows.self_supervised import self_supervised
@@ -171,11 +171,11 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
         loaded(pretrained(tmp_path / "base"), adapter=ADAPTER)
 
 
-def test_contexts_longer_than_a_model_was_made_for_are_refused(tmp_path):
+def test_contexts_longer_than_a_model_was_made_for_are_not_trained(tmp_path):
     base = pretrained(tmp_path / "base")
-    assert loaded(base, context_tokens=POSITIONS).context_tokens == POSITIONS
-    with pytest.raises(PolicyError, match=rf"context_tokens is {POSITIONS + 1}, but .* has only {POSITIONS} positions"):
-        loaded(base, context_tokens=POSITIONS + 1)
+    train(tmp_path / "run", made=loaded(base, context_tokens=POSITIONS), steps=1)
+    with pytest.raises(PolicyError, match=rf"context_tokens is {POSITIONS + 1}, but .* made for {POSITIONS} positions"):
+        train(tmp_path / "run", made=loaded(base, context_tokens=POSITIONS + 1), steps=1)
 
 
 def test_attention_that_this_machine_cannot_compute_is_refused(tmp_path):
@@ -196,30 +196,52 @@ def test_a_policy_learns_from_rewards(tmp_path, way):
     assert not torch.equal(logits(made), before)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("architecture", ["qwen2", "llama"])
-def test_the_stages_train_one_after_another(tmp_path, monkeypatch, architecture):
-    root = workspace(
-        tmp_path,
-        policy__model=str(pretrained(tmp_path / "base", architecture)),
-        policy__prompt_style="instruct",
-        policy__context_tokens=POSITIONS,
-        policy__completion_tokens=300,
-        policy__adapter={"rank": 4, "alpha": 8} if architecture == "qwen2" else None,
-        sft__steps=2,
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Makes a small workspace whose policy is the model given, with something taught, and enters it."""
+
+    def make(architecture: str, **changes: object) -> Path:
+        root = workspace(
+            tmp_path,
+            policy__model=str(pretrained(tmp_path / "base", architecture)),
+            policy__prompt_style="instruct",
+            policy__context_tokens=POSITIONS,
+            policy__completion_tokens=160,
+            policy__threads=1,
+            sft__steps=2,
+            **changes,
+        )
+        write_taught(root)
+        write_rows(root / "data/filter_variants/verdicts.jsonl", [])
+        monkeypatch.chdir(root)
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)
+        monkeypatch.delenv("PREFECT_API_URL", raising=False)
+        return root
+
+    return make
+
+
+def test_the_stages_train_adapters_one_after_another(project):
+    root = project(
+        "qwen2",
+        policy__adapter={"rank": 4, "alpha": 8},
         sft__packing=True,
         self_supervised__iterations=1,
         self_supervised__samples_per_problem=1,
-        self_supervised__steps=1,
+        self_supervised__steps=2,
     )
-    monkeypatch.chdir(root)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    write_generated(root, [])
-    write_taught(root)
-    write_rows(root / "data/filter_variants/verdicts.jsonl", [])
     run_stage("sft", sft)
     run_stage("self_supervised", self_supervised)
     drawn = [json.loads(line) for line in Path("data/self_supervised/candidates.jsonl").read_text().splitlines()]
     assert {row["problem_id"] for row in drawn} == {PROBLEM_ID}
-    assert loaded(root / "data/self_supervised/policy", context_tokens=POSITIONS).tokenizer.chat_template
+    first, second = (
+        loaded(root / "data" / name / "policy", context_tokens=POSITIONS) for name in ("sft", "self_supervised")
+    )
+    assert second.tokenizer.chat_template
+    assert not torch.equal(logits(first), logits(second))
+
+
+def test_a_stage_trains_a_whole_model_of_another_kind(project):
+    root = project("llama", sft__micro_batch_size=2)
+    run_stage("sft", sft)
+    assert loaded(root / "data/sft/policy", context_tokens=POSITIONS).model.config.model_type == "llama"

@@ -1,5 +1,6 @@
 """The profiles of params.yaml: each is chosen by one command, holds together, and fits the GPUs it is made for."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 import yaml
 
 from flows.workspace import make_workspace
+from tasks.errors import ParamsError
 from tasks.params import Params, load_params, read_document
 from tasks.training.architectures import ARCHITECTURES, Architecture
 from tasks.training.footprint import Setup, footprint
@@ -77,6 +79,26 @@ def test_a_profile_fits_the_gpus_it_is_made_for(chosen, name):
         ),
     )
     assert taken.total_bytes <= memory * GB
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sft.micro_batch_size": 3}, "sft.batch_size: must be a multiple of sft.micro_batch_size 3"),
+        (
+            {"sft.micro_batch_size": 8, "self_supervised.batch_size": 12},
+            "self_supervised.batch_size: must be a multiple",
+        ),
+        ({"policy.adapter": {"rank": 8, "alpha": 16}}, "policy.adapter: must be null without a model"),
+        ({"policy.model": "m", "policy.adapter": {"rank": 0, "alpha": 16}}, "policy.adapter.rank"),
+        ({"policy.weights": "float16"}, "policy.weights"),
+        ({"policy.attention": "magic"}, "policy.attention"),
+    ],
+    ids=str,
+)
+def test_what_cannot_go_together_is_refused(tmp_path, changes, said):
+    with pytest.raises(ParamsError, match=re.escape(said)):
+        make_workspace(tmp_path, changes=changes)
 
 
 def test_the_default_is_the_profile_for_the_processor(chosen):

@@ -19,27 +19,22 @@ def load_model(source: Path | str, params: PolicyParams) -> PreTrainedModel:
     """The model alone, on the processor; its weights must be safetensors.
 
     Raises:
-        PolicyError: if it is not there, cannot be read or is made for shorter contexts.
+        PolicyError: if it is not there or cannot be read.
     """
+    place = str(source)
     if isinstance(source, Path) or _looks_like_path(source):
-        if not (Path(source) / "config.json").is_file():
+        folder = Path(source)
+        if not (folder / "config.json").is_file():
             raise PolicyError(
-                f"no model at {source}: a folder with config.json, safetensors and a tokenizer is needed there. "
+                f"no model at {folder}: a folder with config.json, safetensors and a tokenizer is needed there. "
                 f"Correct policy.model in params.yaml, or set it to null to make a small model from scratch"
             )
-        # Adapters remember the model they belong to, and are loaded from other folders too.
-        source = Path(source).resolve()
+        # Adapters remember the model they belong to, and may be loaded from another current folder.
+        place = str(folder.resolve())
     with _said_to_be_unloadable(str(source)):
-        model = AutoModelForCausalLM.from_pretrained(
-            str(source), dtype=getattr(torch, params.weights), use_safetensors=True, trust_remote_code=False
+        return AutoModelForCausalLM.from_pretrained(
+            place, dtype=getattr(torch, params.weights), use_safetensors=True, trust_remote_code=False
         )
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions and params.context_tokens > positions:
-        raise PolicyError(
-            f"policy.context_tokens is {params.context_tokens}, but the model {str(source)!r} has only {positions} "
-            f"positions; lower it in params.yaml or choose another model"
-        )
-    return model
 
 
 def load_tokenizer(source: Path | str) -> Any:
@@ -52,7 +47,7 @@ def load_tokenizer(source: Path | str) -> Any:
         return AutoTokenizer.from_pretrained(str(source), padding_side="left", trust_remote_code=False)
 
 
-def place(model: Any, attention: str | None) -> None:
+def place_model(model: Any, attention: str | None) -> None:
     """Put the model on this process's GPU, where there is one, and choose how its attention is computed.
 
     Raises:

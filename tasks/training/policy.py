@@ -17,7 +17,7 @@ from transformers.utils import logging as transformers_logging
 from tasks.errors import PolicyError
 from tasks.params import PolicyParams
 from tasks.training.adapters import base_of, with_adapter_of, with_new_adapter
-from tasks.training.loading import load_model, load_tokenizer, place
+from tasks.training.loading import load_model, load_tokenizer, place_model
 from tasks.training.tokenizer import new_tokenizer
 from tasks.variants.prompts import Exemplar, PromptStyle, as_completion, build_prompt
 
@@ -173,7 +173,7 @@ def _layer_types(layers: int) -> list[str]:
 
 def _policy(model: PreTrainedModel, tokenizer: Any, params: PolicyParams) -> Policy:
     torch.set_num_threads(params.threads)
-    place(model, params.attention)
+    place_model(model, params.attention)
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     if tokenizer.pad_token_id is None:

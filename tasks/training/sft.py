@@ -57,10 +57,12 @@ def train_sft(
         on_step: called after each step with its number, from 1, and the values of its row.
 
     Raises:
-        PolicyError: if no example fits the policy's context, or the model cannot keep packed examples apart.
+        PolicyError: if no example fits the policy's context, the model was made for shorter ones or cannot keep packed
+            examples apart.
     """
+    _require_positions(policy)
     if packing:
-        require_isolation(policy)
+        _require_isolation(policy)
     rows = [row for row in (_tokenised(policy, example) for example in examples) if row]
     if not rows:
         raise PolicyError(
@@ -99,14 +101,11 @@ def train_sft(
     return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
 
 
-def require_isolation(policy: Policy) -> None:
+def _require_isolation(policy: Policy) -> None:
     """Refuse to pack for a model in which an example would see those packed before it.
 
     Attention starts anew where positions do. Convolutions and recurrences run on across the seam, unless a kernel is
     told where it is, such as that of the library causal_conv1d, which transformers then uses.
-
-    Raises:
-        PolicyError: if the model has layers of such a kind and the library is missing.
     """
     kinds = set(getattr(policy.model.config, "layer_types", None) or [])
     if policy.model._is_stateful:
@@ -116,6 +115,15 @@ def require_isolation(policy: Policy) -> None:
         raise PolicyError(
             f"sft.packing: the {', '.join(mixing)} layers of {policy.model.config.model_type} would mix what is packed "
             f"together; set it to false, or install causal-conv1d"
+        )
+
+
+def _require_positions(policy: Policy) -> None:
+    positions = getattr(policy.model.config, "max_position_embeddings", None)
+    if positions and policy.context_tokens > positions:
+        raise PolicyError(
+            f"policy.context_tokens is {policy.context_tokens}, but policy.model was made for {positions} positions; "
+            f"lower it in params.yaml or choose another model"
         )
 
 
