@@ -19,8 +19,9 @@ from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
-TRIES = 3
+TRIES = 6
 RETRY_DELAY_S = 2.0
+"""Before the second try; it doubles with each. Six tries give a judge that restarts a minute."""
 HISTORY_BATCH = 64
 
 
@@ -128,7 +129,7 @@ class Court:
                 if attempt == TRIES - 1:
                     raise
                 say(f"judging {candidate.candidate_id} failed, trying again: {error}")
-                time.sleep(RETRY_DELAY_S)
+                time.sleep(RETRY_DELAY_S * 2**attempt)
         raise AssertionError("unreachable: the last try returns or raises")
 
 

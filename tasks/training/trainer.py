@@ -1,5 +1,6 @@
 """What every trainer here shares: arguments that keep it quiet and deterministic, and its curve."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ import torch
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig, SFTConfig
 
-from tasks.training.checkpoints import newest_checkpoint
+from tasks.training.checkpoints import newest_checkpoint, updates_per_step
+from tasks.training.preemption import Preemption
 
 OnStep = Callable[[int, dict[str, float]], None]
 Config = TypeVar("Config", SFTConfig, GRPOConfig)
@@ -25,11 +27,15 @@ class StepCallback(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         logs = kwargs["logs"]
         if self._on_step and "loss" in logs:
-            self._on_step(state.global_step, _row(logs, self._keys))
+            self._on_step(state.global_step // updates_per_step(args), _row(logs, self._keys))
 
 
-def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **arguments: Any) -> Config:
-    """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is."""
+def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, updates: int = 1, **arguments: Any) -> Config:
+    """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is.
+
+    Args:
+        updates: of the weights in each step; other arguments call each of them a step.
+    """
     on_cuda = torch.cuda.is_available()
     # TRL still uses a name that transformers has replaced.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing", category=FutureWarning)
@@ -42,7 +48,7 @@ def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **argume
         dataloader_pin_memory=on_cuda,
         report_to="none",
         disable_tqdm=True,
-        logging_steps=1,
+        logging_steps=updates,
         save_strategy="no",  # CheckpointCallback says when
         shuffle_dataset=False,  # rows come in the order of training
         optim="adamw_torch_fused",
@@ -55,13 +61,26 @@ def trainer_config(kind: type[Config], *, checkpoints: Path, seed: int, **argume
     )
 
 
-def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dict[str, float]]:
-    """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included."""
+def run(
+    trainer: Trainer, *, checkpoints: Path, keys: Sequence[str], preemption: Preemption | None = None
+) -> list[dict[str, float]]:
+    """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included.
+
+    Raises:
+        PreemptedError: if this process was asked to end before the last step; a checkpoint has the steps until then.
+        TrainingError: if weights or gradients are not finite, or nothing fits into memory.
+    """
+    preemption = preemption or Preemption()
     trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(preemption)
     newest = newest_checkpoint(checkpoints)
-    trainer.train(resume_from_checkpoint=str(newest) if newest else None)
-    return [{"step": logs["step"], **_row(logs, keys)} for logs in trainer.state.log_history if "loss" in logs]
+    with preemption.awaited():
+        trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    updates = updates_per_step(trainer.args)
+    logged = [logs for logs in trainer.state.log_history if "loss" in logs]
+    return [{"step": logs["step"] // updates, **_row(logs, keys)} for logs in logged]
 
 
 def _row(logs: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:
-    return {key: float(logs[key]) for key in keys if logs.get(key) is not None}
+    """What is known of a step; the norm of a gradient that was refused is not."""
+    return {key: float(logs[key]) for key in keys if logs.get(key) is not None and math.isfinite(logs[key])}
