@@ -1,13 +1,15 @@
 """A judge that works in a thread, so that candidates can be handed over while others are still being written."""
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Self
 
 from tasks.judge.verdict import Verdict
 from tasks.training.rollouts import Judge
 from tasks.variants.candidate import Candidate
+
+POLL_S = 0.5
 
 
 class EarlyJudge:
@@ -40,6 +42,9 @@ class EarlyJudge:
         """The verdicts of distinct candidates, in their order; what is handed over next is another batch."""
         self.hand_over(candidates)
         handed_over, self._handed_over = self._handed_over, {}
+        # Waking up now and then, since a signal that another thread has caught is handled by the main one awake.
+        while wait(handed_over.values(), timeout=POLL_S).not_done:
+            pass
         return [handed_over[each.candidate_id].result()[each.candidate_id] for each in candidates]
 
     def _verdicts(self, candidates: Sequence[Candidate]) -> dict[str, Verdict]:

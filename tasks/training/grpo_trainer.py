@@ -71,6 +71,7 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         self._seed = seed
         self._on_rollouts = on_rollouts
         self._groups: list[dict[str, Tensor]] = []
+        self._sampled_for = 0
         self._logps: list[Tensor] = []
 
     def penalise_divergence(self, reference_model: PreTrainedModel, *, weight: float) -> None:
@@ -103,10 +104,10 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
         """The next group of the step, padded to its own longest row. TRL mixes the groups and pads to the step's."""
-        groups = self.args.gradient_accumulation_steps
-        if self._step % (groups * self._params.updates_per_step) == 0 or not self._groups:
+        if self._sampled_for != self._number:
             self._groups = self._new_groups(generation_batch)
-        return self._groups[self._step % groups]
+            self._sampled_for = self._number
+        return self._groups[self._step % self.args.gradient_accumulation_steps]
 
     def _new_groups(self, generation_batch: Any) -> list[dict[str, Tensor]]:
         try:
