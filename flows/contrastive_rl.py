@@ -13,10 +13,12 @@ from flows.drawn import Drawn
 from flows.engine import DATA, Stage, progress, run_stage, say
 from flows.judging import court
 from flows.records import read_candidates, read_verdicts
+from tasks.errors import ParamsError
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.islands import Islands
 from tasks.history.records import TRAINING, Cost, Sample
 from tasks.judge.verdict import Verdict
+from tasks.params import Params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Split
 from tasks.variants.candidate import Candidate
@@ -36,6 +38,7 @@ def contrastive_rl(stage: Stage) -> None:
     from tasks.training.policy import can_write, load_policy
 
     params = stage.params
+    require_apart(params)
     problems = load_problems(params.problems)
     train = {problem.problem_id: problem for problem in problems.values() if problem.split is Split.TRAIN}
     earlier = [c for s in ("generate_variants", "self_supervised") for c in read_candidates(s)]
@@ -94,6 +97,25 @@ def contrastive_rl(stage: Stage) -> None:
         verdicts = judges.judge(list(drawn.candidates.values()))
         drawn.close()
         _write(stage, policy, drawn.candidates.values(), verdicts, curve)
+
+
+def require_apart(params: Params) -> None:
+    """Refuse to judge on the device that samples meanwhile: candidates would be timed beside the policy.
+
+    Raises:
+        ParamsError: if that is what params ask for.
+    """
+    import torch
+
+    if params.contrastive_rl.groups_at_once is None:
+        return
+    ours = "cuda:0" if torch.cuda.is_available() else "cpu"
+    is_here = params.judge.ray in (None, "local")
+    if is_here and params.judge.device in (ours, ours.partition(":")[0]):
+        raise ParamsError(
+            f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
+            f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
+        )
 
 
 def _found_so_far(

@@ -5,13 +5,23 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 import torch
 
-from tasks.errors import MachineError, PreemptedError, TrainingError, WorkerError
+from flows import judging
+from flows.contrastive_rl import require_apart
+from flows.engine import Stage
+from flows.judging import Court
+from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError, WorkerError
 from tasks.judge.verdict import Verdict
+from tasks.params import load_params
+from tasks.problems.problem import Problem
 from tasks.training import checkpoints as checkpointing
 from tasks.training.checkpoints import checkpointed_steps
 from tasks.training.early_judging import EarlyJudge
@@ -19,8 +29,10 @@ from tasks.training.grpo_trainer import ContrastiveTrainer
 from tasks.training.policy import Policy
 from tasks.variants.candidate import Candidate
 from tests import test_sft
-from tests.test_grpo import judge_by_length, talkative, train
+from tests.test_grpo import PROBLEMS, judge_by_length, talkative, train
 from tests.training_builders import policy, verdict
+
+FIXED = load_params()
 
 
 @pytest.fixture(autouse=True)
@@ -289,3 +301,59 @@ def test_warnings_are_silent_where_nothing_happens(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="tasks"):
         train(tmp_path, steps=2)
     assert [record for record in caplog.records if record.name.startswith("tasks")] == []
+
+
+class PatientlyAwaited:
+    """A judge that cannot be reached at first."""
+
+    device, protocol, workers = "test", "test", 1
+    environment: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, failures: int) -> None:
+        self.left = failures
+
+    def judge(self, problem: Problem, candidate: Candidate, **_: object) -> Verdict:
+        self.left -= 1
+        if self.left >= 0:
+            raise WorkerError("nobody answers")
+        return verdict(candidate, speedup=2.0)
+
+
+@pytest.mark.parametrize(("failures", "is_reached"), [(5, True), (6, False)])
+def test_a_judge_that_cannot_be_reached_is_tried_for_a_minute(tmp_path, monkeypatch, failures, is_reached):
+    monkeypatch.chdir(tmp_path)
+    waited: list[float] = []
+    monkeypatch.setattr(judging, "time", SimpleNamespace(sleep=waited.append))
+    Path("dvc.yaml").write_text("stages: {contrastive_rl: {params: [seed]}}")
+    stage = Stage(
+        name="contrastive_rl", params=FIXED, key="k", folder=tmp_path / "work", run_id="run-1", started_at=1.7e9
+    )
+    court = Court(stage, PatientlyAwaited(failures), {"level1/one": PROBLEMS[0]}, known=(), journal="v", workers=1)
+    if is_reached:
+        assert [each.speedup for each in court.judge(candidates("a"))] == [2.0]
+    else:
+        with pytest.raises(WorkerError, match="nobody answers"):
+            court.judge(candidates("a"))
+    court.close()
+    assert waited == [2.0, 4.0, 8.0, 16.0, 32.0]
+
+
+@pytest.mark.parametrize(
+    ("device", "ray", "groups_at_once", "is_refused"),
+    [
+        pytest.param("cpu", None, 2, True, id="the same device"),
+        pytest.param("cpu", "local", 2, True, id="the same, through Ray"),
+        pytest.param("cpu", "10.0.0.7:6379", 2, False, id="a cluster"),
+        pytest.param("cuda", None, 2, False, id="all GPUs, none of which samples"),
+        pytest.param("cpu", None, None, False, id="one after the other"),
+    ],
+)
+def test_judging_meanwhile_on_the_device_that_samples_is_refused(monkeypatch, device, ray, groups_at_once, is_refused):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    params = replace(
+        FIXED,
+        judge=replace(FIXED.judge, device=device, ray=ray),
+        contrastive_rl=replace(FIXED.contrastive_rl, groups_at_once=groups_at_once),
+    )
+    with pytest.raises(ParamsError, match="while others are sampled there") if is_refused else nullcontext():
+        require_apart(params)
