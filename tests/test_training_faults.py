@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -311,24 +310,30 @@ class PatientlyAwaited:
 
     def __init__(self, failures: int) -> None:
         self.left = failures
+        self.asked = threading.Event()
 
     def judge(self, problem: Problem, candidate: Candidate, **_: object) -> Verdict:
+        self.asked.set()
         self.left -= 1
         if self.left >= 0:
             raise WorkerError("nobody answers")
         return verdict(candidate, speedup=2.0)
 
 
-@pytest.mark.parametrize(("failures", "is_reached"), [(5, True), (6, False)])
-def test_a_judge_that_cannot_be_reached_is_tried_for_a_minute(tmp_path, monkeypatch, failures, is_reached):
+@pytest.fixture
+def court_of(tmp_path, monkeypatch) -> Callable[[PatientlyAwaited], Court]:
     monkeypatch.chdir(tmp_path)
-    waited: list[float] = []
-    monkeypatch.setattr(judging, "time", SimpleNamespace(sleep=waited.append))
     Path("dvc.yaml").write_text("stages: {contrastive_rl: {params: [seed]}}")
-    stage = Stage(
-        name="contrastive_rl", params=FIXED, key="k", folder=tmp_path / "work", run_id="run-1", started_at=1.7e9
-    )
-    court = Court(stage, PatientlyAwaited(failures), {"level1/one": PROBLEMS[0]}, known=(), journal="v", workers=1)
+    folder = tmp_path / "work"
+    stage = Stage(name="contrastive_rl", params=FIXED, key="k", folder=folder, run_id="run-1", started_at=1.7e9)
+    return lambda judge: Court(stage, judge, {"level1/one": PROBLEMS[0]}, known=(), journal="v", workers=1)
+
+
+@pytest.mark.parametrize(("failures", "is_reached"), [(5, True), (6, False)])
+def test_a_judge_that_cannot_be_reached_is_tried_for_a_minute(court_of, monkeypatch, failures, is_reached):
+    waited: list[float] = []
+    court = court_of(PatientlyAwaited(failures))
+    monkeypatch.setattr(court._closing, "wait", waited.append)
     if is_reached:
         assert [each.speedup for each in court.judge(candidates("a"))] == [2.0]
     else:
@@ -336,6 +341,19 @@ def test_a_judge_that_cannot_be_reached_is_tried_for_a_minute(tmp_path, monkeypa
             court.judge(candidates("a"))
     court.close()
     assert waited == [2.0, 4.0, 8.0, 16.0, 32.0]
+
+
+def test_who_waits_for_a_judge_stops_waiting_when_the_court_closes(court_of, monkeypatch):
+    monkeypatch.setattr(judging, "RETRY_DELAY_S", 1e4)
+    judge = PatientlyAwaited(100)
+    court = court_of(judge)
+    with pytest.raises(PreemptedError), EarlyJudge(court.judge) as early:  # noqa: PT012 - what is left is the point
+        early.hand_over(candidates("a", "b"))
+        assert judge.asked.wait(20)
+        raise PreemptedError
+    court.close()
+    early._thread.shutdown()  # for good: it would take hours otherwise
+    assert judge.left == 99
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ class EarlyJudge:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.shutdown(cancel_futures=True)
+        # Not waiting after an error: whoever closes the judge next ends what is running.
+        self._thread.shutdown(wait=error is None, cancel_futures=True)
 
     def hand_over(self, candidates: Sequence[Candidate]) -> None:
         """Have candidates judged from now on; those that were handed over before are left out."""

@@ -89,14 +89,13 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         self._logps = []
         loss = super().compute_loss(model, inputs, *others, **named)
         if self._params.updates_per_step > 1:
-            inputs.setdefault("old_per_token_logps", torch.cat(self._logps).detach())
-            # TRL's own name for it is there in any case; alone the ratio is 1, and it says nothing.
+            inputs.setdefault("old_per_token_logps", torch.cat(self._logps))
             self._metrics["train"]["clipped"].append(self._metrics["train"]["clip_ratio/region_mean"][-1])
         return loss
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
         found = super()._get_per_token_logps_and_entropies(*arguments, **named)
-        self._logps.append(found[0])
+        self._logps.append(found[0].detach())
         return found
 
     def step_back(self, batches: int) -> None:
