@@ -16,7 +16,7 @@ from tasks.problems.problem import Problem, Split
 from tasks.training.adapters import with_new_adapter
 from tasks.training.architectures import ARCHITECTURES, Architecture
 from tasks.training.examples import Example
-from tasks.training.loading import place
+from tasks.training.loading import place_model
 from tasks.training.policy import Policy
 from tasks.training.tokenizer import new_tokenizer
 from tasks.variants.candidate import Candidate
@@ -83,7 +83,7 @@ def new_policy(point: Point, *, context_tokens: int, completion_tokens: int) -> 
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16 if is_halved else torch.float32)
     if point.adapter:
         model = with_new_adapter(model, AdapterParams(rank=16, alpha=32.0))  # type: ignore[call-arg]
-    place(model, None)
+    place_model(model, None)
     return Policy(
         model=model,
         tokenizer=tokenizer,

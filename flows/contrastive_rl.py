@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 from flows.accounting import accounted
 from flows.checking import inquiry
-from flows.engine import DATA, Stage, progress, run_stage
-from flows.journal import Journal
+from flows.drawn import Drawn
+from flows.engine import DATA, Stage, progress, run_stage, say
 from flows.judging import court
 from flows.launching import trainers
 from flows.records import read_candidates, read_verdicts
+from tasks.errors import ParamsError
 from tasks.history.exemplars import ExemplarPool
+from tasks.history.islands import Islands
 from tasks.history.records import TRAINING, Cost, Sample
 from tasks.judge.verdict import Verdict
+from tasks.params import Params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Split
 from tasks.variants.candidate import Candidate
@@ -31,16 +34,20 @@ WATCHED = ("reward", "correct", "speedup")
 def contrastive_rl(stage: Stage) -> None:
     """Write the policy, every rollout's candidate and verdict, and a curve with one row a step."""
     from tasks.training.checkpoints import checkpointed_steps
+    from tasks.training.collapse import CollapseWatch
     from tasks.training.grpo import train_grpo
     from tasks.training.policy import can_write, load_policy
 
     params = stage.params
+    require_apart(params)
     problems = load_problems(params.problems)
     train = {problem.problem_id: problem for problem in problems.values() if problem.split is Split.TRAIN}
     earlier = [c for s in ("generate_variants", "self_supervised") for c in read_candidates(s)]
     known = read_verdicts("filter_variants", "self_supervised")
     checkpoints = stage.folder / "checkpoints"
-    drawn = Drawn(stage, done_steps=checkpointed_steps(checkpoints))
+    updates = params.contrastive_rl.updates_per_step
+    drawn = Drawn(stage.folder, done_steps=checkpointed_steps(checkpoints, updates=updates))
+    watch = CollapseWatch(params.contrastive_rl)
     with (
         accounted(stage, problems) as (tracker, expenses),
         court(stage, problems, known=known) as judges,
@@ -50,10 +57,9 @@ def contrastive_rl(stage: Stage) -> None:
     ):
         judges.recover(drawn.candidates.values())
         policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
-        pool = ExemplarPool.from_verdicts(
-            (c for c in [*earlier, *drawn.kept] if c.problem_id in train and can_write(policy, c.source)),
-            [verdict for verdict in [*known, *judges.own.values()] if not doubts.withholds(verdict)],
-        )
+        before = [c for c in earlier if c.problem_id in train and can_write(policy, c.source)]
+        sound = [verdict for verdict in [*known, *judges.own.values()] if not doubts.withholds(verdict)]
+        pool, islands = _found_so_far(stage, before, drawn, sound)
 
         def judge(rollouts: Sequence[Candidate]) -> Sequence[Verdict]:
             drawn.note_texts(rollouts)
@@ -71,7 +77,9 @@ def contrastive_rl(stage: Stage) -> None:
             meter.lap()
             bar.update(step - bar.n)
             bar.set_postfix({name: f"{values[name]:.2f}" for name in WATCHED if name in values})
-            tracker.log_metrics(values, step=step)
+            for warning in watch.note(step, values):
+                say(f"warning: {warning}")
+            tracker.log_metrics({**values, "collapsed": watch.is_collapsed}, step=step)
 
         with expenses.metered(TRAINING) as meter:
             curve = crew.train(
@@ -87,39 +95,48 @@ def contrastive_rl(stage: Stage) -> None:
                 on_step=on_step,
                 on_rollouts=on_rollouts,
                 is_withheld=doubts.withholds,
+                islands=islands,
             )
         verdicts = judges.judge(list(drawn.candidates.values()))
         drawn.close()
         _write(stage, policy, drawn.candidates.values(), verdicts, curve)
 
 
-class Drawn:
-    """The journals of what the policy wrote: every text once, and which step drew which."""
+def require_apart(params: Params) -> None:
+    """Refuse to judge on the device that samples meanwhile: candidates would be timed beside the policy.
 
-    def __init__(self, stage: Stage, *, done_steps: int) -> None:
-        """Take up the journals of a run that was killed after its newest checkpoint.
+    Raises:
+        ParamsError: if that is what params ask for.
+    """
+    import torch
 
-        Args:
-            done_steps: later ones are drawn again, and what they found must not be in the pool before that.
-        """
-        self._texts = Journal(stage.folder / "candidates.jsonl")
-        self._steps = Journal(stage.folder / "rollouts.jsonl")
-        self._steps.keep(lambda row: row["step"] <= done_steps)
-        self.candidates = {row["candidate_id"]: Candidate.from_json(row) for row in self._texts.rows}
-        self.kept = [self.candidates[row["candidate_id"]] for row in self._steps.rows]
+    if params.contrastive_rl.groups_at_once is None:
+        return
+    ours = "cuda:0" if torch.cuda.is_available() else "cpu"
+    is_here = params.judge.ray in (None, "local")
+    if is_here and params.judge.device in (ours, ours.partition(":")[0]):
+        raise ParamsError(
+            f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
+            f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
+        )
 
-    def note_texts(self, candidates: Sequence[Candidate]) -> None:
-        """Before they are judged, so that no verdict is ever without its text."""
-        new = {c.candidate_id: c for c in candidates if c.candidate_id not in self.candidates}
-        self._texts.append(candidate.to_json() for candidate in new.values())
-        self.candidates.update(new)
 
-    def note_step(self, step: int, rollouts: Sequence["Rollout"]) -> None:
-        self._steps.append({"step": step, "candidate_id": rollout.candidate.candidate_id} for rollout in rollouts)
+def _found_so_far(
+    stage: Stage, before: Sequence[Candidate], drawn: Drawn, verdicts: Sequence[Verdict]
+) -> tuple[ExemplarPool, Islands | None]:
+    """The pool and the islands as they were after the newest checkpoint, made of candidates and what is known of them.
 
-    def close(self) -> None:
-        self._texts.close()
-        self._steps.close()
+    Args:
+        before: candidates of earlier stages.
+    """
+    from tasks.training.grpo import new_islands
+
+    params = stage.params.contrastive_rl
+    pool = ExemplarPool.from_verdicts([*before, *drawn.kept], verdicts)
+    islands = new_islands(ExemplarPool.from_verdicts(before, verdicts), params, seed=stage.params.seed)
+    if islands:
+        drawn.settle(islands, pool, group_size=params.group_size)
+    return pool, islands
 
 
 def _write(

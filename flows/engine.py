@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from flows.ancestors import end_with_ancestors
 from flows.publishing import full_disks, publish, require_writable
-from tasks.errors import CudaL1Error, MachineError
+from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.params import Params, as_document, load_params
 from tasks.problems.catalogue import INBOX, QUARANTINE
 from tasks.tracking import Tracker, tracked
@@ -100,6 +100,8 @@ def run_stage(name: str, work: Callable[[Stage], None]) -> None:
                 _maybe_as_flow(name, work)(stage)
             publish(stage.outputs, DATA / name)
             (stage.folder / FINISHED).touch()
+    except PreemptedError as error:
+        _fail(name, str(error), status=143)
     except CudaL1Error as error:
         _fail(name, f"{type(error).__name__}: {error}")
     except OSError as error:

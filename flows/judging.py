@@ -1,6 +1,6 @@
 """Judging many candidates for a stage: side by side, each text once, journalled, and kept in the history."""
 
-import time
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from flows.journal import Journal
 from flows.judges import open_judge
 from flows.recording import Recorder
 from flows.runs import run_of
-from tasks.errors import RetryableError
+from tasks.errors import MachineError, RetryableError
 from tasks.history.known import same_versions
 from tasks.history.records import Sample
 from tasks.judge.any_judge import AnyJudge
@@ -19,8 +19,9 @@ from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
-TRIES = 3
+TRIES = 6
 RETRY_DELAY_S = 2.0
+"""Before the second try; it doubles with each. Six tries give a judge that restarts a minute."""
 HISTORY_BATCH = 64
 
 
@@ -52,6 +53,7 @@ class Court:
         # What another machine, another torch or an older protocol said is history, not an answer.
         comparable = [verdict for verdict in [*known, *own] if self._is_comparable(verdict)]
         self._known = {verdict.candidate_id: verdict for verdict in comparable}
+        self._closing = threading.Event()
         self._best: dict[str, float] = {}
         for verdict in comparable:
             self._note_best(verdict)
@@ -102,7 +104,11 @@ class Court:
         self._record.samples(samples)
 
     def close(self) -> None:
-        """Let go of the journal, after a last try to tell a busy history what it has missed."""
+        """Let go of the journal, after a last try to tell a busy history what it has missed.
+
+        What another thread is having judged by then is given up.
+        """
+        self._closing.set()
         self._record.close()
         self._journal.close()
 
@@ -117,6 +123,8 @@ class Court:
 
     def _judge_patiently(self, candidate: Candidate) -> Verdict:
         for attempt in range(TRIES):
+            if self._closing.is_set():
+                raise MachineError("the judge was closed")
             try:
                 return self._judge.judge(
                     self._problems[candidate.problem_id],
@@ -125,10 +133,10 @@ class Court:
                     best_speedup=self._best.get(candidate.problem_id),
                 )
             except RetryableError as error:
-                if attempt == TRIES - 1:
+                if attempt == TRIES - 1 or self._closing.is_set():
                     raise
                 say(f"judging {candidate.candidate_id} failed, trying again: {error}")
-                time.sleep(RETRY_DELAY_S)
+                self._closing.wait(RETRY_DELAY_S * 2**attempt)
         raise AssertionError("unreachable: the last try returns or raises")
 
 

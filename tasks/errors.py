@@ -29,6 +29,14 @@ class StaleWeightsError(CudaL1Error, RuntimeError):
     """Completions were written with other weights than those that are trained."""
 
 
+class TrainingError(CudaL1Error, RuntimeError):
+    """Training cannot go on as it is: its numbers left the range of floats, its memory or its judge gave out."""
+
+
+class PreemptedError(CudaL1Error, RuntimeError):
+    """The machine asked us to end. What was done is kept; the same command goes on with it."""
+
+
 class MachineError(CudaL1Error, RuntimeError):
     """The machine lacks what the work needs: a compiler, a writable folder, disk space, the promised device."""
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tasks.history.exemplars import ExemplarPool
+from tasks.history.records import Cost
 from tasks.judge.verdict import Verdict
 from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.training import checkpoints as checkpointing
@@ -53,8 +54,24 @@ def judge_by_length(candidates: Sequence[Candidate]) -> list[Verdict]:
     ]
 
 
-def train(folder: Path, *, pool=None, judge=judge_by_length, made=None, on_step=None, **changes):
+def train(
+    folder: Path,
+    *,
+    pool=None,
+    judge=judge_by_length,
+    made=None,
+    on_step=None,
+    on_rollouts=None,
+    islands=None,
+    **changes,
+):
     steps: list[list[Rollout]] = []
+
+    def note(step: int, rollouts: Sequence[Rollout], cost: Cost) -> None:
+        steps.append(list(rollouts))
+        if on_rollouts:
+            on_rollouts(step, rollouts, cost)
+
     rows = train_grpo(
         made or talkative(),
         PROBLEMS,
@@ -65,7 +82,8 @@ def train(folder: Path, *, pool=None, judge=judge_by_length, made=None, on_step=
         checkpoints=folder,
         seed=5,
         on_step=on_step,
-        on_rollouts=lambda step, rollouts, cost: steps.append(list(rollouts)),
+        on_rollouts=note,
+        islands=islands,
     )
     return rows, steps
 

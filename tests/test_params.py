@@ -33,7 +33,9 @@ def edited(tmp_path):
         pytest.param("judge.warmup", 3, "unknown key", id="misspelt"),
         pytest.param("sft.steps", "100", "valid integer", id="a number in quotes"),
         pytest.param("sft.steps", True, "valid integer", id="a truth value for a number"),
-        pytest.param("contrastive_rl.exemplars", "best", "'buckets', 'random' or 'none'", id="not one of the choices"),
+        pytest.param(
+            "contrastive_rl.exemplars", "best", "'buckets', 'islands', 'random' or 'none'", id="not one of the choices"
+        ),
         pytest.param("contrastive_rl.reward_clip", float("nan"), "finite", id="not a number"),
         pytest.param("judge.device", "gpu", "pattern", id="unknown device"),
         pytest.param("extra", {}, "unknown key", id="unknown section"),

@@ -92,6 +92,15 @@ class ExemplarPool:
         """The problem's exemplars; empty when there are none."""
         return tuple(self._exemplars.get(problem_id, {}).values())
 
+    def get(self, problem_id: str, candidate_id: str) -> Exemplar | None:
+        """The exemplar that a candidate is; None unless it is in."""
+        return self._exemplars.get(problem_id, {}).get(candidate_id)
+
+    @property
+    def problem_ids(self) -> Sequence[str]:
+        """Problems of which there are exemplars."""
+        return tuple(self._exemplars)
+
     def best(self, problem_id: str) -> Exemplar | None:
         """The problem's fastest exemplar, the earliest of equals; None when there are none."""
         return max(self.of(problem_id), key=lambda exemplar: exemplar.speedup, default=None)

@@ -171,8 +171,8 @@ class ContrastiveRLParams:
     """Completions per prompt; a group of one has no advantage."""
     temperature: Positive
     learning_rate: Positive
-    exemplars: Literal["buckets", "random", "none"]
-    """How earlier kernels are chosen for the prompt; "random" and "none" are the paper's ablations."""
+    exemplars: Literal["buckets", "islands", "random", "none"]
+    """How earlier kernels are chosen for the prompt; all but "buckets" are the paper's ablations."""
     reward_clip: Positive
     """k of the paper: normalised rewards are clipped to [-k, k]."""
     kl_beta: Annotated[Real, Field(ge=0)]
@@ -181,6 +181,21 @@ class ContrastiveRLParams:
     """Half-width of GRPO's trust region around ratio 1."""
     novelty_bonus: Annotated[Real, Field(ge=0)]
     """Added to the reward of a correct text its group holds once: works against the collapse of diversity."""
+    updates_per_step: Count = 1
+    """Optimiser steps on each step's rollouts; from the second on the ratio leaves 1 and clip_epsilon matters."""
+    groups_at_once: Count | None = None
+    """Groups sampled side by side; those of before are judged meanwhile. null samples all of a step, then judges.
+
+    What is judged meanwhile must not share a device with what samples: it would be timed beside it.
+    """
+    islands: Annotated[Integer, Field(ge=2)] = 4
+    """Populations of candidates kept apart where exemplars is "islands". Not disclosed in the paper."""
+    island_reset_steps: Count = 10
+    """After so many steps the worse half of a problem's islands starts anew from the best of the others."""
+    entropy_floor: Annotated[Real, Field(ge=0)] = 0.01
+    """A mean entropy per token below this over five steps, in nats, is warned of; nothing else changes."""
+    distinct_floor: Share = 0.2
+    """Likewise for the share of texts that differ within their group; 1 / group_size means that all are alike."""
 
 
 @section

@@ -16,17 +16,33 @@ _MARKER = "whole"
 def newest_checkpoint(folder: Path) -> Path | None:
     """The whole checkpoint of the most steps, or None. A kill while one was written leaves it without its marker."""
     whole = [path.parent for path in folder.glob(f"checkpoint-*/{_MARKER}")]
-    return max(whole, key=_steps, default=None)
+    return max(whole, key=_updates, default=None)
 
 
-def checkpointed_steps(folder: Path) -> int:
-    """Steps that training would not repeat if it were started again; 0 without a whole checkpoint."""
+def updates_per_step(args: TrainingArguments) -> int:
+    """Updates of the weights in a step. What transformers calls a step is one update; a row is logged for each of ours.
+
+    >>> updates_per_step(TrainingArguments(logging_steps=2))
+    2
+    """
+    return int(args.logging_steps)
+
+
+def checkpointed_steps(folder: Path, *, updates: int = 1) -> int:
+    """Steps that training would not repeat if it were started again; 0 without a whole checkpoint.
+
+    Args:
+        updates: of the weights in each step.
+    """
     newest = newest_checkpoint(folder)
-    return _steps(newest) if newest else 0
+    return _updates(newest) // updates if newest else 0
 
 
 class CheckpointCallback(TrainerCallback):
-    """Has the trainer write a checkpoint each interval and at the end, and keeps the newest whole one only."""
+    """Has the trainer write a checkpoint each interval and at the end, and keeps the newest whole one only.
+
+    Where a step has several updates, only after its last: what they are made from is in no checkpoint.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,7 +52,9 @@ class CheckpointCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         due = time.monotonic() - self._saved_at >= INTERVAL_S
-        control.should_save = team().agreed(due) or state.global_step >= state.max_steps
+        is_whole_step = state.global_step % updates_per_step(args) == 0
+        is_last = state.global_step >= state.max_steps
+        control.should_save = (team().agreed(due) and is_whole_step) or is_last
         return control
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
@@ -64,5 +82,5 @@ def _remove_others(folder: Path, kept: str) -> None:
             shutil.rmtree(path)
 
 
-def _steps(checkpoint: Path) -> int:
+def _updates(checkpoint: Path) -> int:
     return int(checkpoint.name.rpartition("-")[2])

@@ -11,19 +11,43 @@ from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig
 
+from tasks.errors import MachineError, RetryableError, TrainingError
 from tasks.history.exemplars import ExemplarPool
+from tasks.history.islands import Islands
+from tasks.judge.verdict import Verdict
 from tasks.params import ContrastiveRLParams, ExemplarsParams
 from tasks.problems.problem import Problem
-from tasks.training.checkpoints import CheckpointCallback, newest_checkpoint, remove_half_written
+from tasks.training.checkpoints import (
+    CheckpointCallback,
+    checkpointed_steps,
+    newest_checkpoint,
+    remove_half_written,
+)
+from tasks.training.early_judging import EarlyJudge
 from tasks.training.grpo_trainer import ContrastiveTrainer, OnRollouts
 from tasks.training.policy import Policy
+from tasks.training.preemption import Preemption
 from tasks.training.rewards import RewardScale
 from tasks.training.rollouts import Doubt, Judge, RolloutScorer, no_doubt
+from tasks.training.soundness import SoundnessCallback
 from tasks.training.team import team
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
+from tasks.variants.candidate import Candidate
 
 _SCALE_FILE = "reward_scale.json"
-_ROW_KEYS = ("loss", "reward", "correct", "distinct", "speedup", "entropy", "kl", "learning_rate", "grad_norm")
+_ROW_KEYS = (
+    "loss",
+    "reward",
+    "correct",
+    "distinct",
+    "speedup",
+    "entropy",
+    "kl",
+    "clipped",
+    "learning_rate",
+    "grad_norm",
+    "rows_at_once",
+)
 
 
 def train_grpo(
@@ -39,20 +63,21 @@ def train_grpo(
     on_step: OnStep | None = None,
     on_rollouts: OnRollouts | None = None,
     is_withheld: Doubt = no_doubt,
+    islands: Islands | None = None,
 ) -> list[dict[str, float]]:
     """Train the policy's model in place; returns one row per step.
 
     A row holds the step, its loss and entropy and what rollout_metrics says of its rollouts.
 
-    Training goes on from the newest whole checkpoint in the folder. The pool is not part of a checkpoint: the caller
-    fills it from its journal, with the rollouts of the first checkpointed_steps(checkpoints) steps and no later ones,
-    since later ones are drawn again.
+    Training goes on from the newest whole checkpoint in the folder. The pool and the islands are not part of one: the
+    caller fills them from its journal, with the rollouts of the first checkpointed_steps(checkpoints) steps and no
+    later ones, since later ones are drawn again.
 
     Args:
         policy: what the stage starts from, which is also what the KL penalty refers to; changed in place.
         problems: each is asked as often as every other.
         pool: correct candidates known so far. It grows: a new correct candidate can be shown from the next step on.
-        judge: verdicts of distinct candidates, in their order.
+        judge: verdicts of distinct candidates, in their order. Called in a thread of its own, once at a time.
         params: the section of params.yaml; its exemplars says by which of the paper's ways they are chosen.
         exemplars: how many a prompt shows, and the sizes of the buckets.
         checkpoints: folder of this training's checkpoints.
@@ -61,10 +86,61 @@ def train_grpo(
         on_rollouts: called with the same number, the step's rollouts and what sampling them took, as soon as they are
             judged.
         is_withheld: whether a correct candidate earns nothing because it is doubted; asked after it was judged.
+        islands: who lives where after the steps of the checkpoint; None makes islands of the pool where there are any.
+
+    Raises:
+        TrainingError: if the judge gives out, gradients or weights are not finite, or a batch does not fit into memory.
+        PreemptedError: if this process was asked to end. In both cases the same call continues what was begun.
     """
-    reference_model = copy.deepcopy(policy.model) if params.kl_beta else None
     remove_half_written(checkpoints)
-    scorer = RolloutScorer(
+    preemption = Preemption()
+    with EarlyJudge(judge) as early_judge:
+
+        def judge_or_leave(candidates: Sequence[Candidate]) -> Sequence[Verdict]:
+            with preemption.interruptible():
+                return early_judge.judge(candidates)
+
+        trainer = _trainer(
+            policy,
+            problems,
+            params,
+            scorer=_scorer(policy, problems, pool, judge_or_leave, params, is_withheld, checkpoints),
+            early_judge=early_judge,
+            preemption=preemption,
+            exemplars=exemplars,
+            islands=islands or new_islands(pool, params, seed=seed),
+            checkpoints=checkpoints,
+            seed=seed,
+            on_step=on_step,
+            on_rollouts=on_rollouts,
+        )
+        try:
+            return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS, preemption=preemption)
+        except (RetryableError, MachineError) as error:
+            done = checkpointed_steps(checkpoints, updates=params.updates_per_step)
+            raise TrainingError(
+                f"step {done + 1}: the judge gave out: {error}. A checkpoint has the {done} steps before; see to the "
+                f"judge, and the same command continues with step {done + 1} of {params.steps}"
+            ) from error
+
+
+def new_islands(before: ExemplarPool, params: ContrastiveRLParams, *, seed: int) -> Islands | None:
+    """Islands of the candidates known before training, or None where exemplars are chosen in another way."""
+    if params.exemplars != "islands":
+        return None
+    return Islands(before, count=params.islands, reset_steps=params.island_reset_steps, seed=seed)
+
+
+def _scorer(
+    policy: Policy,
+    problems: Sequence[Problem],
+    pool: ExemplarPool,
+    judge: Judge,
+    params: ContrastiveRLParams,
+    is_withheld: Doubt,
+    checkpoints: Path,
+) -> RolloutScorer:
+    return RolloutScorer(
         judge=judge,
         pool=pool,
         scale=_reward_scale(problems, pool, clip=params.reward_clip, checkpoint=newest_checkpoint(checkpoints)),
@@ -73,26 +149,40 @@ def train_grpo(
         novelty_bonus=params.novelty_bonus,
         is_withheld=is_withheld,
     )
-    order = _order(len(problems), count=params.steps * params.prompts_per_step, seed=seed)
+
+
+def _trainer(
+    policy: Policy,
+    problems: Sequence[Problem],
+    params: ContrastiveRLParams,
+    *,
+    scorer: RolloutScorer,
+    checkpoints: Path,
+    seed: int,
+    on_step: OnStep | None,
+    **others: Any,
+) -> ContrastiveTrainer:
+    reference_model = copy.deepcopy(policy.model) if params.kl_beta else None
+    order = _order(len(problems), params, seed=seed)
     trainer = ContrastiveTrainer(
         policy=policy,
         problems=problems,
         scorer=scorer,
         params=params,
-        exemplars=exemplars,
         seed=seed,
-        on_rollouts=on_rollouts,
         args=_config(policy, params, checkpoints=checkpoints, seed=seed),
         train_dataset=Dataset.from_dict({"prompt": [problems[index].problem_id for index in order], "problem": order}),
         callbacks=[
             _ScaleCallback(scorer.scale, checkpoints),  # before the checkpoint is marked as whole
             CheckpointCallback(checkpoints),
+            SoundnessCallback(),
             StepCallback(on_step, _ROW_KEYS),
         ],
+        **others,
     )
     if reference_model is not None:
         trainer.penalise_divergence(reference_model, weight=params.kl_beta)
-    return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
+    return trainer
 
 
 class _ScaleCallback(TrainerCallback):
@@ -121,13 +211,15 @@ def _reward_scale(
     return scale
 
 
-def _order(num_problems: int, *, count: int, seed: int) -> list[int]:
-    """Whole passes over the problems, each in random order, cut off after count."""
+def _order(num_problems: int, params: ContrastiveRLParams, *, seed: int) -> list[int]:
+    """Problems of every update: whole passes in random order, a step's as often as it has updates."""
     rng = random.Random(seed)
+    size = params.prompts_per_step
     order: list[int] = []
-    while len(order) < count:
+    while len(order) < params.steps * size:
         order += rng.sample(range(num_problems), k=num_problems)
-    return order[:count]
+    steps = (order[start : start + size] for start in range(0, params.steps * size, size))
+    return [index for step in steps for _ in range(params.updates_per_step) for index in step]
 
 
 def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, seed: int) -> GRPOConfig:
@@ -135,7 +227,8 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         GRPOConfig,
         checkpoints=checkpoints,
         seed=seed,
-        max_steps=params.steps,
+        updates=params.updates_per_step,
+        max_steps=params.steps * params.updates_per_step,
         gradient_checkpointing=policy.gradient_checkpointing,
         # One group at a time bounds the memory; a step sees all its groups.
         per_device_train_batch_size=params.group_size,
@@ -144,7 +237,7 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         max_completion_length=policy.completion_tokens,
         temperature=params.temperature,
         learning_rate=params.learning_rate,
-        warmup_steps=min(3, params.steps),
+        warmup_steps=min(3, params.steps) * params.updates_per_step,
         loss_type="grpo",
         epsilon=params.clip_epsilon,
         # Rewards are normalised per problem already; dividing by a group's spread again would blow up the noise of

@@ -65,14 +65,7 @@ class RolloutScorer:
         withheld reward is the mean of the others in its group, which neither reinforces nor punishes: a doubt is no
         verdict. What is doubted is neither shown as an exemplar nor part of what is usual.
         """
-        candidates = [
-            Candidate(
-                problem_id=completion.problem_id,
-                source=parse_completion(completion.text, style=self.style),
-                origin=ORIGIN,
-            )
-            for completion in completions
-        ]
+        candidates = [self.candidate(completion.problem_id, completion.text) for completion in completions]
         distinct = {candidate.candidate_id: candidate for candidate in candidates}
         verdicts = dict(zip(distinct, self.judge(list(distinct.values())), strict=True))
         bonuses = self._bonuses(candidates, verdicts)
@@ -90,6 +83,10 @@ class RolloutScorer:
                 completions, candidates, without_advantage(rewards, group_size=self.group_size), strict=True
             )
         ]
+
+    def candidate(self, problem_id: str, text: str) -> Candidate:
+        """What a completion claims to be."""
+        return Candidate(problem_id=problem_id, source=parse_completion(text, style=self.style), origin=ORIGIN)
 
     def _bonuses(self, candidates: Sequence[Candidate], verdicts: dict[str, Verdict]) -> list[float]:
         bonuses: list[float] = []

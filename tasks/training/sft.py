@@ -16,13 +16,15 @@ from tasks.errors import PolicyError
 from tasks.training.adapters import within
 from tasks.training.checkpoints import CheckpointCallback, remove_half_written
 from tasks.training.examples import Example
+from tasks.training.memory import PartedBatches
 from tasks.training.policy import Policy, encode_prompt
+from tasks.training.soundness import SoundnessCallback
 from tasks.training.team import team
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 
 # Batches are cut from a pool of so many, sorted by length: little padding, and still a different mix each time.
 _POOLED_BATCHES = 16
-_ROW_KEYS = ("loss", "mean_token_accuracy", "learning_rate", "grad_norm")
+_ROW_KEYS = ("loss", "mean_token_accuracy", "learning_rate", "grad_norm", "rows_at_once")
 
 
 def train_sft(
@@ -59,6 +61,8 @@ def train_sft(
     Raises:
         PolicyError: if no example fits the policy's context, the model was made for shorter ones or cannot keep packed
             examples apart.
+        TrainingError: if gradients or weights are not finite, or a batch does not fit into memory row by row.
+        PreemptedError: if this process was asked to end; the same call continues what was begun.
     """
     _require_positions(policy)
     if packing:
@@ -91,12 +95,12 @@ def train_sft(
         train_sampling_strategy="sequential",
         dataset_kwargs={"skip_prepare_dataset": True},  # the rows are tokenised and labelled
     )
-    trainer = _CompletionTrainer(
+    trainer = _PartedTrainer(
         model=policy.model,
         args=config,
         train_dataset=Dataset.from_list([rows[index] for index in order]),
         processing_class=policy.tokenizer,
-        callbacks=[CheckpointCallback(checkpoints), StepCallback(on_step, _ROW_KEYS)],
+        callbacks=[CheckpointCallback(checkpoints), SoundnessCallback(), StepCallback(on_step, _ROW_KEYS)],
     )
     return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
 
@@ -147,6 +151,12 @@ class _CompletionTrainer(SFTTrainer):
         # Each micro-batch counts by its tokens; a batch in one piece is all of them.
         num_tokens = named.get("num_items_in_batch") or len(targets)
         return torch.nn.functional.cross_entropy(logits, targets) * (len(targets) / num_tokens)
+
+
+class _PartedTrainer(PartedBatches, _CompletionTrainer):
+    def share(self, part: dict[str, Tensor], whole: dict[str, Tensor]) -> float:
+        """All of it: a loss is a sum over tokens, divided by the number of them in all of the step."""
+        return 1.0
 
 
 def _tokenised(policy: Policy, example: Example) -> dict[str, list[int]] | None:

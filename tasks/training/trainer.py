@@ -1,5 +1,6 @@
 """What every trainer here shares: arguments that keep it quiet and deterministic, and its curve."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ from transformers import (
 from trl import GRPOConfig, SFTConfig
 
 from tasks.training.acceleration import accelerated
-from tasks.training.checkpoints import newest_checkpoint
+from tasks.training.checkpoints import newest_checkpoint, updates_per_step
+from tasks.training.preemption import Preemption
 from tasks.training.sharding import deepspeed_settings
 from tasks.training.team import team
 from tasks.training.turns import YieldingCallback, own_turns, training_devices
@@ -37,13 +39,23 @@ class StepCallback(TrainerCallback):
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         logs = kwargs["logs"]
         if self._on_step and "loss" in logs:
-            self._on_step(state.global_step, _row(logs, self._keys))
+            self._on_step(state.global_step // updates_per_step(args), _row(logs, self._keys))
 
 
 def trainer_config(
-    kind: type[Config], *, checkpoints: Path, seed: int, gradient_checkpointing: bool, **arguments: Any
+    kind: type[Config],
+    *,
+    checkpoints: Path,
+    seed: int,
+    gradient_checkpointing: bool,
+    updates: int = 1,
+    **arguments: Any,
 ) -> Config:
-    """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is."""
+    """Arguments of a trainer that says nothing itself, logs every step to callbacks and runs where the model is.
+
+    Args:
+        updates: of the weights in each step; other arguments call each of them a step.
+    """
     on_cuda = torch.cuda.is_available()
     # TRL still uses a name that transformers has replaced.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing", category=FutureWarning)
@@ -56,7 +68,7 @@ def trainer_config(
         dataloader_pin_memory=on_cuda,
         report_to="none",
         disable_tqdm=True,
-        logging_steps=1,
+        logging_steps=updates,
         save_strategy="no",  # CheckpointCallback says when
         shuffle_dataset=False,  # rows come in the order of training
         deepspeed=deepspeed_settings(team().engine, on_cuda=on_cuda),
@@ -70,20 +82,32 @@ def trainer_config(
     )
 
 
-def run(trainer: Trainer, *, checkpoints: Path, keys: Sequence[str]) -> list[dict[str, float]]:
-    """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included."""
+def run(
+    trainer: Trainer, *, checkpoints: Path, keys: Sequence[str], preemption: Preemption | None = None
+) -> list[dict[str, float]]:
+    """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included.
+
+    Raises:
+        PreemptedError: if this process was asked to end before the last step; a checkpoint has the steps until then.
+        TrainingError: if weights or gradients are not finite, or nothing fits into memory.
+    """
+    preemption = preemption or Preemption()
     trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(preemption)
     newest = newest_checkpoint(checkpoints)
     trainer.add_callback(YieldingCallback)
     packing = bool(getattr(trainer, "padding_free", False))
     with (
+        preemption.awaited(),
         own_turns.held(training_devices()),
         accelerated(cast(PreTrainedModel, trainer.model), packing=packing, compiles=team().engine.compiles),
     ):
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if team().engine.zero_stage == 3:
         _make_whole(trainer)
-    return [{"step": logs["step"], **_row(logs, keys)} for logs in trainer.state.log_history if "loss" in logs]
+    updates = updates_per_step(trainer.args)
+    logged = [logs for logs in trainer.state.log_history if "loss" in logs]
+    return [{"step": logs["step"] // updates, **_row(logs, keys)} for logs in logged]
 
 
 def _make_whole(trainer: Trainer) -> None:
@@ -101,4 +125,5 @@ def _make_whole(trainer: Trainer) -> None:
 
 
 def _row(logs: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:
-    return {key: float(logs[key]) for key in keys if logs.get(key) is not None}
+    """What is known of a step; the norm of a gradient that was refused is not."""
+    return {key: float(logs[key]) for key in keys if logs.get(key) is not None and math.isfinite(logs[key])}
