@@ -141,7 +141,7 @@ def test_two_draws_mixed_are_like_neither_and_keep_to_their_places() -> None:
     assert found is not None
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
         values, one, other = (items(block, spec, start) for block in (found, *blocks[:2]))
-        assert 0.001 < (values != one).mean() < 0.01
+        assert 0.3 < (values != one).mean() < 0.7
         assert ((values == one) | (values == other)).all()
 
 

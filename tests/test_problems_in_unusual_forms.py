@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tasks.judge import input_pool
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.examine import Finding, examine_problem, examine_problems
 from tasks.judge.judge import Judge
@@ -52,6 +53,23 @@ def test_the_reference_itself_passes_as_a_candidate(name: str, judge: Judge) -> 
     problem = problem_of(GOOD[name])
     verdict = judge.judge(problem, baseline_candidate(problem, "eager"), seed=0)
     assert verdict.status in ("correct", "unstable"), verdict.detail
+
+
+@pytest.mark.parametrize("mixes", [True, False], ids=["any values", "positive definite"])
+def test_inputs_are_mixed_only_where_the_reference_takes_mixtures(
+    mixes: bool, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_pool, "MIXED_BYTES", 0)
+    mixtures = []
+    mixed = input_pool.mixed
+    monkeypatch.setattr(input_pool, "mixed", lambda *given: mixtures.append(given) or mixed(*given))
+    definite = "return torch.linalg.cholesky(x @ x.mT + 4.0 * torch.eye(32)) + self.linear.bias[:1]"
+    forward = definite if mixes else definite.replace("x @ x.mT + 4.0 * torch.eye(32)", "x")
+    inputs = "x = torch.randn(32, 32)\n    return [x if MIXES else x @ x.mT + 4.0 * torch.eye(32)]"
+    problem = problem_of(program(forward, inputs=inputs.replace("MIXES", str(mixes))))
+    verdict = judge.judge(problem, baseline_candidate(problem, "eager"), seed=0)
+    assert verdict.status in ("correct", "unstable"), verdict.detail
+    assert (len(mixtures) > 1) == mixes
 
 
 def test_one_problem_alone_can_be_examined() -> None:

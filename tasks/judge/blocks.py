@@ -6,18 +6,31 @@ host.
 """
 
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-DEVICE_SHARE = 0.25
+DEVICE_SHARE = 0.15
 """Of the device's memory: what all blocks of this process may take at most."""
 
 
 @cache
 def has_cupy() -> bool:
-    return find_spec("cupy") is not None
+    """Whether CuPy is installed and works here."""
+    try:
+        import cupy
+
+        return int((cupy.zeros(1, dtype=np.int64) + 1).sum()) == 1
+    except (ImportError, RuntimeError, OSError):  # an installation that does not fit the driver counts as none
+        return False
+
+
+def free_unused() -> None:
+    """Give memory back that CuPy keeps for later blocks."""
+    if has_cupy():
+        import cupy
+
+        cupy.get_default_memory_pool().free_all_blocks()
 
 
 def is_on_host(block: np.ndarray) -> bool:

@@ -2,11 +2,13 @@
 
 import math
 import random
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from tasks.judge import device_timing, timing
+from tasks.judge.blocks import is_on_host
 from tasks.judge.device_timing import FEW, MORE, Patience
 from tasks.judge.pair import Pair
 from tasks.judge.stopwatch import Compare
@@ -75,7 +77,8 @@ class DeviceStopwatch:
         if rows := [self._row() for _ in range(self.plan.exchanges)]:
             taken_ms.append(_each(min, rows))
         if singles := [self._exchange(1, 1, cold=True) for _ in range(self.plan.singles)]:
-            taken_ms.append(_each(timing.low_quartile, singles))
+            # Alone they decide, and of large outputs not all are compared: a single one that did nothing must not pay.
+            taken_ms.append(_each(timing.low_quartile if rows else statistics.median, singles))
         return timing.Round(many=_each(max, taken_ms))
 
     def _row(self) -> tuple[float, float]:
@@ -101,7 +104,7 @@ class DeviceStopwatch:
             answers = self._pair.answers_on_device(blocks, order, cold=cold)
             truths = self._pair.truths_on_device(blocks, order, cold=cold)
         is_large = self._pair.input_bytes + self._pair.output_bytes > device_timing.LARGE_BYTES
-        if not is_large or self._rng.random() < device_timing.LARGE_SHARE:
+        if not is_large or not is_on_host(blocks[0]) or self._rng.random() < device_timing.LARGE_SHARE:
             self._compare(blocks, answers, truths)
         patience = self._patience.setdefault((calls, cold), Patience())
         return patience.note(truths), patience.charged_ms(answers)

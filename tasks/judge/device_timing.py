@@ -21,7 +21,7 @@ EXCHANGES, SINGLES, SINGLES_ALONE = 2, 2, 3
 INPUTS_BYTES = 1 << 30
 """New inputs for one session: drawing, laying in and comparing a GiB takes seconds."""
 LARGE_BYTES, LARGE_SHARE = 8 << 20, 0.25
-"""Of exchanges with more bytes a call than the first, this share is compared: computing them takes less time."""
+"""Of exchanges with more bytes a call than the first, this share is compared where the host must do it."""
 SLACK_MS = 0.03
 """What an exchange may take beyond the reference's without being charged, for its clock's own spread."""
 REMEMBERED = 64

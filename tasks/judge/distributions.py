@@ -6,7 +6,6 @@ between two bounds stays between them, zeros stay zeros, what mirrors itself kee
 references that compute just as well there: signs where none were negative, and other values where all were equal.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,7 +20,6 @@ _TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64, "bool": np.
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
-_MIXED_SHARE = 1 / 256
 _MASK_VALUES = 8
 _NEGLIGIBLE = 0.05
 # Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
@@ -98,9 +96,9 @@ def transformed(
 def mixed(
     one: np.ndarray, other: np.ndarray, specs: Sequence[TensorSpec], domains: Sequence[Domain], rng: np.random.Generator
 ) -> np.ndarray | None:
-    """A copy of one draw in which values everywhere are those of another draw in the same places.
+    """Every value that of one draw or of another in the same place, by the toss of a coin.
 
-    Takes a small part of the time of a draw, and what a program remembers of either draw is wrong for it. Nothing where
+    Takes a small part of the time of a draw, and is about as far from either as they are from each other. Nothing where
     a tensor has a structure, which is only ever drawn afresh.
     """
     places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
@@ -111,10 +109,11 @@ def mixed(
         if where.kind == "constant":
             continue
         values = items(block, spec, start)
-        chosen = np.asarray(rng.integers(0, values.size, math.ceil(values.size * _MIXED_SHARE)), like=values)
-        others = items(other, spec, start)
-        for at in (chosen, _mirrored(chosen, spec)) if where.is_mirrored else (chosen,):
-            values[at] = others[at]
+        tossed = random_integers(rng, 2, values, np.uint8)
+        if where.is_mirrored:
+            upper = np.triu(tossed.reshape(spec.shape), 1)
+            tossed = (upper + np.swapaxes(upper, -1, -2)).reshape(-1)
+        values[:] = np.where(tossed == 1, items(other, spec, start), values)
     return block
 
 
@@ -240,13 +239,6 @@ def _counts_up(draws: Sequence[np.ndarray]) -> bool:
     """Whether every draw is 0, 1, 2 and so on: places in a row, which may as well come in another order."""
     first = draws[0]
     return first.size > 1 and all(np.array_equal(draw, np.arange(first.size)) for draw in draws)
-
-
-def _mirrored(places: np.ndarray, spec: TensorSpec) -> np.ndarray:
-    """Where the transposed matrices have what these have in these places."""
-    side = spec.shape[-1]
-    row, column = places // side % side, places % side
-    return places // side**2 * side**2 + column * side + row
 
 
 def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:

@@ -18,6 +18,8 @@ class InputPool:
 
     form: Arguments
     """Of every draw; the bytes are those of the first."""
+    must_draw = False
+    """Whether the reference does not take inputs made of two draws, such as matrices that must be positive definite."""
 
     def __init__(self, reference: Reference, *, max_bytes: int) -> None:
         """Draw the first inputs.
@@ -55,7 +57,7 @@ class InputPool:
 
     def mixed(self, rng: np.random.Generator) -> np.ndarray | None:
         """Large inputs that nobody has seen, made of two draws; nothing where they must be drawn."""
-        if self.blocks[0].size < MIXED_BYTES:
+        if self.blocks[0].size < MIXED_BYTES or self.must_draw:
             return None
         one, other = rng.choice(len(self.blocks), size=2, replace=False)
         with self._worker.referees_turn():

@@ -217,6 +217,9 @@ class Judge:
                 raise
             finally:
                 examination.close()
+        except MemoryError as error:  # of the device, beside others
+            self._studies.forget(study)
+            raise WorkerError(f"the referee has no memory left for inputs and outputs: {error}") from error
         except WorkerError:
             self._studies.forget(study)
             raise

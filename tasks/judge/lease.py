@@ -67,8 +67,10 @@ class Lease:
     def own_turn(self) -> Iterator[None]:
         """Let the referee itself compute on the device, beside no call that is timed."""
         with self._turnstile.turn():
-            yield
-            self._device.synchronize()
+            try:
+                yield
+            finally:
+                self._device.synchronize()
 
     def _require_memory(self, pid: int) -> None:
         if (now := time.monotonic()) >= self._look_at:

@@ -175,7 +175,12 @@ class Pair:
     def has_inputs(self, block: np.ndarray, *, slot: int) -> bool:
         """Whether the candidate's inputs still are what it was given."""
         at = self.candidate.layout.inputs_at[slot]
-        return bool(np.array_equal(self.candidate.worker.arena.read_block(at, block.size), block))
+        with self.referees_turn():
+            return bool(np.array_equal(self.candidate.worker.arena.read_block(at, block.size), block))
+
+    def referees_turn(self) -> contextlib.AbstractContextManager[None]:
+        """For what is computed here with inputs and outputs."""
+        return self.candidate.worker.referees_turn()
 
     def held_outputs(self, *, slot: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidate's and the reference's held outputs as they are by now."""

@@ -249,7 +249,8 @@ class Program:
     def _bytes_at(self, place: OutputPlace) -> np.ndarray:
         starts, num_bytes = offsets(place.specs)
         if not self.worker.is_readable:
-            return self.worker.arena.read_block(place.at, num_bytes)
+            with self.worker.referees_turn():
+                return self.worker.arena.read_block(place.at, num_bytes)
         pieces = [(address, spec.num_bytes) for address, spec in zip(place.addresses, place.specs, strict=True)]
         return remote_memory.read(self.worker.pid, pieces, starts, num_bytes)
 

@@ -86,7 +86,8 @@ class Reference:
 
     def has_inputs(self, block: np.ndarray) -> bool:
         """Whether the inputs of the last call still are what they were."""
-        return bool(np.array_equal(self.worker.arena.read_block(LAYOUT.inputs_at[0], block.size), block))
+        with self.worker.referees_turn():
+            return bool(np.array_equal(self.worker.arena.read_block(LAYOUT.inputs_at[0], block.size), block))
 
     def in_double(
         self,

@@ -3,8 +3,10 @@
 import threading
 from collections.abc import Callable
 
+from tasks.judge import blocks
 from tasks.judge.processes import WorkerProcess
 from tasks.judge.study import BadProblemError, Study
+from tasks.judge.wire import Arena
 from tasks.problems.problem import Problem
 
 MAX_KEPT, MAX_KEPT_ON_DEVICE = 8, 2
@@ -71,6 +73,8 @@ class Studies:
                 del self._num_users[study]
         for study in unneeded:
             study.worker.end()
+        if any(not isinstance(study.worker.arena, Arena) for study in unneeded):
+            blocks.free_unused()
 
     def _made(self, problem: Problem, spawn: Callable[[], WorkerProcess]) -> Study:
         worker = spawn()

@@ -154,6 +154,7 @@ class Study:
         self.weights = self._reference.weights(self.seeds)
         self._reference.use_weights(self.weights, self.seeds[0])
         self._study_outputs()
+        self._study_mixing()
         self._study_distributions()
         self._study_weights()
 
@@ -206,6 +207,20 @@ class Study:
                 f"a call of the reference takes {taken_ms / 1e3:.1f} s, {MAX_CALL_MS / 1e3:g} at most; make it smaller"
             )
         return outputs
+
+    def _study_mixing(self) -> None:
+        """Whether the reference computes on inputs made of two draws as it does on those."""
+        block = self.pool.mixed(self._numpy_rng())
+        if block is None:
+            return
+        plain = self.outputs(self.pool.blocks[0])
+        try:
+            specs, outputs, _ = self._reference.call(block)
+        except Failure:
+            self.pool.must_draw = True
+            return
+        is_alike = specs == self.output_specs and equality.is_as_finite(outputs, plain, specs)
+        self.pool.must_draw = not (is_alike and self._reference.is_steady(block, specs))
 
     def _study_distributions(self) -> None:
         """Which other inputs the reference takes, and how well it computes on them."""

@@ -155,7 +155,9 @@ class Trials:
     def _require_kept(self, answer: np.ndarray, truth: np.ndarray) -> None:
         """Refuse held outputs that have changed since, where the reference's have not."""
         ours, theirs = self._pair.held_outputs(slot=0)
-        if not np.array_equal(ours, answer) and np.array_equal(theirs, truth):
+        with self._pair.referees_turn():
+            has_changed = not np.array_equal(ours, answer) and bool(np.array_equal(theirs, truth))
+        if has_changed:
             words = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
             self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, words)
 
