@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history clean
+.PHONY: help setup repro smoke test test-long lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -39,6 +39,9 @@ status: setup  ## show what `make up` started, and whether it answers
 
 audit: setup  ## known vulnerabilities of the pinned packages; needs the network; AUDIT="--vulnerability-service osv"
 	@python -m flows.audit $(AUDIT)
+
+test-long: setup  ## the tests that take minutes: servers, remotes, retraining, several processes, exact resuming
+	@python -m pytest -m long -n 2 --no-loadscope-reorder
 
 bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
 	@python -m flows.bench_learning

@@ -1,4 +1,4 @@
-"""How the tests are shared out when two processes run them: what is in one file stays together."""
+"""How the tests are shared out: what is in one file stays together, and what takes minutes is left to make test-long."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,25 @@ import pytest
 
 LOOK_AT_THE_WHOLE_MACHINE = {"test_judge_kernels", "test_judge_leaves_nothing", "test_judge_lifecycle", "test_sandbox"}
 """Files that start the same hostile programs, or look for what such programs leave: never at the same time."""
+TAKE_MINUTES = {
+    "test_exact_resume",
+    "test_faults_retrain",
+    "test_remotes",
+    "test_retrain",
+    "test_retrain_browser",
+    "test_retrain_deployment",
+    "test_services_postgres",
+    "test_services_running",
+    "test_several_processes",
+}
+"""Files that start servers, several processes or whole pipelines. `make test` leaves them out."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks are selected by
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in TAKE_MINUTES:
+            item.add_marker("long")
 
 
 @pytest.hookimpl(optionalhook=True)  # one process needs no xdist
