@@ -77,6 +77,7 @@ class Page:
 
     def visit(self, address, *, until):
         """Go to a page of somebody else and wait until an expression is true there."""
+        self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=address)
         self.wait(until)
 
