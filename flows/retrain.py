@@ -113,7 +113,7 @@ def admit(params: Params) -> list[Arrival]:
 
             for folder in folders:
                 for arrival in admit_problems(folder, examine):
-                    get_run_logger().info("%s: %s %s", arrival.name, arrival.fate, arrival.headline)
+                    get_run_logger().info(": ".join(filter(None, (arrival.name, arrival.fate.value, arrival.headline))))
                     arrivals.append(arrival)
     show_arrivals(arrivals)
     return arrivals

@@ -1,9 +1,10 @@
 """What a retraining leaves on its run's page in Prefect's UI, and the event that it emits."""
 
 import base64
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from prefect.artifacts import create_image_artifact, create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 
 from flows.inbox import Arrival
@@ -22,22 +23,34 @@ def show_arrivals(arrivals: Sequence[Arrival]) -> None:
     create_table_artifact(rows, key="retrain-arrivals", description=f"{len(rows)} files were in the inboxes")
 
 
+def arrivals_page(arrivals: Sequence[Arrival]) -> str:
+    """How many were in the inboxes, and why some were not admitted, in Markdown.
+
+    Names and reasons are strangers' words: they stand in code, where nothing of them is a link or a tag.
+    """
+    counts = Counter(arrival.fate.value for arrival in arrivals)
+    page = f"New problems: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none'}.\n\n"
+    for arrival in arrivals:
+        if arrival.headline:
+            page += f"- {_code(arrival.name)} {arrival.fate.value}: {_code(arrival.headline)}\n"
+    return page
+
+
 def announce(trial: Trial, arrivals: Sequence[Arrival], links: Mapping[str, str]) -> None:
     """The decision with its links, a row for each problem, a plot; and an event where the challenger is worse."""
     judgement = trial.judgement
     metrics = comparison_metrics(trial.bouts, judgement)
-    page = decision_page(judgement, metrics, links)
-    counts = {
-        fate: sum(arrival.fate is fate for arrival in arrivals) for fate in dict.fromkeys(a.fate for a in arrivals)
-    }
-    page += f"\nNew problems: {', '.join(f'{count} {fate}' for fate, count in counts.items()) or 'none'}.\n"
+    page = f"{decision_page(judgement, metrics, links)}\n{arrivals_page(arrivals)}"
     create_markdown_artifact(page, key="retrain-decision", description=judgement.decision.value)
     if trial.bouts:
         rows = bout_rows(trial.bouts)
         create_table_artifact(rows, key="retrain-problems", description="challenger and champion on every problem")
         picture = base64.b64encode(speedup_plot(trial.bouts)).decode()
-        create_image_artifact(
-            f"data:image/png;base64,{picture}", key="retrain-speedups", description="speedup of the best candidates"
+        # As an image artifact its address would be shown as well, which is the picture itself.
+        create_markdown_artifact(
+            f"![speedups](data:image/png;base64,{picture})",
+            key="retrain-speedups",
+            description="speedup of the best candidates",
         )
     if judgement.decision is Decision.REGRESSED:
         emit_event(
@@ -45,3 +58,7 @@ def announce(trial: Trial, arrivals: Sequence[Arrival], links: Mapping[str, str]
             resource={"prefect.resource.id": f"cuda-l1.policy.{MODEL}", "prefect.resource.name": MODEL},
             payload={"reason": judgement.reason, "run_id": trial.run_id},
         )
+
+
+def _code(text: str) -> str:
+    return "`" + " ".join(text.replace("`", "'").split()) + "`"

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tasks.errors import ParamsError
+from tasks.registry import PAGES_VARIABLE
 from tasks.tracking import tracking_uri
 
 HOST = "127.0.0.1"
@@ -55,6 +56,7 @@ def services(environment: Mapping[str, str]) -> tuple[Service, ...]:
     found = [_prefect(common)]
     if not is_remote(tracking_uri()):  # else numbers go to a server that somebody else runs
         found.append(_mlflow(common))
+        common = {PAGES_VARIABLE: found[-1].url} | common
     if find_spec(SCHEDULE):
         found.append(_schedule(common, api_url=found[0].health_url.removesuffix("/health")))
     by_port: dict[int, Service] = {}

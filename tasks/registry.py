@@ -25,6 +25,8 @@ MODEL = "cuda-l1-policy"
 CHAMPION = "champion"
 """The alias of the version that is in use."""
 DIGEST_TAG = "cuda_l1.policy_digest"
+PAGES_VARIABLE = "CUDA_L1_MLFLOW_PAGES"
+"""Where people find MLflow's pages, if that is not where numbers are sent to."""
 SAFE_SUFFIXES = (".json", ".safetensors", ".txt", ".jinja", ".model")
 """What a policy is made of. Anything else, such as a pickle, might run code when it is loaded."""
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # its own are minutes each
@@ -84,6 +86,8 @@ class Registry:
 
     def __init__(self) -> None:
         self.uri = tracking_uri()
+        server = self.uri if self.uri.startswith("http") else ""
+        self._pages = (os.environ.get(PAGES_VARIABLE) or server).rstrip("/")
         for name, value in _PATIENCE.items():
             os.environ.setdefault(name, value)
 
@@ -191,19 +195,15 @@ class Registry:
 
     def page(self, policy: PolicyVersion) -> str | None:
         """The address of a version in MLflow's own pages, where a server has them."""
-        return f"{self.uri.rstrip('/')}/#/models/{MODEL}/versions/{policy.version}" if self._has_pages else None
+        return f"{self._pages}/#/models/{MODEL}/versions/{policy.version}" if self._pages else None
 
     def run_page(self, mlflow_run_id: str) -> str | None:
         """The address of a run in MLflow's own pages, where a server has them."""
-        if not self._has_pages:
+        if not self._pages:
             return None
         with _answering(self.uri) as client:
             experiment_id = client.get_run(mlflow_run_id).info.experiment_id
-        return f"{self.uri.rstrip('/')}/#/experiments/{experiment_id}/runs/{mlflow_run_id}"
-
-    @property
-    def _has_pages(self) -> bool:
-        return self.uri.startswith("http")
+        return f"{self._pages}/#/experiments/{experiment_id}/runs/{mlflow_run_id}"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its DevTools protocol: what the tests of the report see a reader see."""
+"""A headless Chromium, driven through its DevTools protocol: what readers of the report and of Prefect's pages see."""
 
 import json
 import shutil
@@ -16,8 +16,23 @@ WAIT_S = 20.0
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"),
-    *("--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-port=0", "--remote-allow-origins=*"),
+    *("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-port=0"),
+    "--remote-allow-origins=*",
 )
+
+MIDDLE = """
+(async () => {
+    const place = () => {
+        const box = (ELEMENT).getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+    };
+    (ELEMENT).scrollIntoView({ block: "center", behavior: "instant" });
+    for (let before = null, now = place(); ; before = now, now = place()) {
+        if (String(before) === String(now)) return now;
+        await new Promise((done) => setTimeout(done, 50));
+    }
+})()
+"""
 
 
 class Page:
@@ -59,6 +74,25 @@ class Page:
         while not self.value(f"Boolean({expression})"):  # an element by value is an empty mapping
             assert monotonic() < end, f"never came true: {expression}; console: {self.console}"
             sleep(0.05)
+
+    def visit(self, address, *, until):
+        """Go to a page of somebody else and wait until an expression is true there."""
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=address)
+        self.wait(until)
+
+    def click(self, element):
+        """Click in the middle of an element, given as an expression, once it is there and stands still."""
+        self.wait(element)
+        x, y = self.value(MIDDLE.replace("ELEMENT", element))
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def write(self, field, text):
+        """Type over what a field holds, given as an expression."""
+        self.click(field)
+        self.value(f"({field}).select()")
+        self.call("Input.insertText", text=text)
 
     def choose(self, select, text):
         """Choose the option of that text in the select element of that id."""

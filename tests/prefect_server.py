@@ -25,8 +25,10 @@ def prefect_server(home: Path, **settings: str) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/api"
     environment = os.environ | {
         "PREFECT_HOME": str(home),
+        "PREFECT_SERVER_UI_API_URL": url,
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         **settings,
@@ -35,7 +37,6 @@ def prefect_server(home: Path, **settings: str) -> Iterator[str]:
     process = subprocess.Popen(
         command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    url = f"http://127.0.0.1:{port}/api"
     try:
         deadline = time.monotonic() + START_S
         while not is_alive(url):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import PolicyError
-from tasks.registry import MODEL, ChampionChangedError, Registry, RegistryError, policy_digest
+from tasks.registry import MODEL, PAGES_VARIABLE, ChampionChangedError, Registry, RegistryError, policy_digest
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +51,22 @@ def test_the_first_champion_is_registered_fetched_and_found_again(registry, tmp_
     fetched = registry.fetch(champion, tmp_path / "champions")
     assert (fetched / "model.safetensors").read_bytes() == b"weights"
     assert [path.name for path in (tmp_path / "champions").iterdir()] == [champion.digest]
+
+
+@pytest.mark.parametrize(
+    ("pages", "link"),
+    [
+        pytest.param("", None, id="a database has no pages"),
+        pytest.param("http://host:5000/", f"http://host:5000/#/models/{MODEL}/versions/1", id="somebody shows it"),
+    ],
+)
+def test_links_lead_to_where_people_find_the_pages(registry, tmp_path, monkeypatch, pages, link) -> None:
+    monkeypatch.setenv(PAGES_VARIABLE, pages)
+    linked = Registry()
+    run = record(linked, "retrain-1")
+    assert linked.page(linked.register(write_policy(tmp_path / "policy"), mlflow_run_id=run, tags={})) == link
+    comparison = linked.run_page(run)
+    assert comparison is None if link is None else comparison.endswith(f"/runs/{run}")
 
 
 def test_doing_it_all_twice_changes_nothing(registry, tmp_path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from flows.service_table import services
 from tasks.errors import ParamsError
+from tasks.registry import PAGES_VARIABLE
 
 
 def test_ports_and_folders_come_from_variables(monkeypatch):
@@ -19,6 +20,14 @@ def test_ports_and_folders_come_from_variables(monkeypatch):
 def test_there_is_no_mlflow_of_ours_where_numbers_go_to_a_server(monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.example.org")
     assert "mlflow" not in [service.name for service in services({})]
+
+
+def test_the_schedule_knows_where_people_find_the_pages_of_mlflow(monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    schedule = services({"CUDA_L1_MLFLOW_PORT": "5999"})[-1]
+    assert schedule.environment[PAGES_VARIABLE] == "http://127.0.0.1:5999/"
+    proxied = services({PAGES_VARIABLE: "https://mlflow.example.org"})[-1]
+    assert proxied.environment[PAGES_VARIABLE] == "https://mlflow.example.org"
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,24 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from tasks.problems.problem import Split
 from tasks.report.comparison import Bout, Judgement, Skill
 from tasks.report.statistics import geometric_mean, or_reference
 
 DPI = 110
+FEW_POWERS = 6  # between the ends of an axis
 COLOURS = {"challenger": "#d55e00", "champion": "#0072b2"}
 
 
-def bout_rows(bouts: Sequence[Bout]) -> list[dict[str, Any]]:
-    """One row for each problem, the held-out ones first."""
+def bout_rows(bouts: Sequence[Bout]) -> list[dict[str, str]]:
+    """One row for each problem, the held-out ones first. Few columns: Prefect cuts off what is wider than its page."""
     return [
         {
             "problem": bout.problem_id,
             "split": bout.split.value,
-            **_columns("challenger", bout.challenger),
-            **(_columns("champion", bout.champion) if bout.champion else {}),
+            "challenger": _in_words(bout.challenger),
+            **({"champion": _in_words(bout.champion)} if bout.champion else {}),
         }
         for bout in _in_order(bouts)
     ]
@@ -45,9 +45,10 @@ def decision_page(judgement: Judgement, metrics: Mapping[str, float], links: Map
     """The decision, why, and where the rest is, in Markdown.
 
     Args:
-        links: what is there by what it is called; addresses become links.
+        links: where things are by what they are called; addresses become links.
     """
-    lines = [f"# {judgement.decision.value.capitalize()}", "", judgement.reason, ""]
+    reason = f"{judgement.reason[:1].upper()}{judgement.reason[1:]}."
+    lines = [f"# {judgement.decision.value.capitalize()}", "", reason, ""]
     if rows := [row for split in Split for row in _summary_rows(split, metrics)]:
         lines += [
             "| problems | policy | samples correct | best kernels, geometric mean |",
@@ -56,7 +57,7 @@ def decision_page(judgement: Judgement, metrics: Mapping[str, float], links: Map
         ]
         lines += ["", "A problem without a correct candidate counts as 1.0x: the reference would be used instead.", ""]
     for name, where in links.items():
-        lines.append(f"- {name}: " + (f"[{where}]({where})" if where.startswith("http") else f"`{where}`"))
+        lines.append(f"- [{name}]({where})" if where.startswith("http") else f"- {name}: `{where}`")
     return "\n".join(lines) + "\n"
 
 
@@ -64,6 +65,7 @@ def speedup_plot(bouts: Sequence[Bout]) -> bytes:
     """A PNG with a line for each problem, from the champion's speedup to the challenger's."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     rows = list(reversed(_in_order(bouts)))
     figure = Figure(figsize=(8, 1.5 + 0.22 * len(rows)), layout="constrained")
@@ -76,6 +78,8 @@ def speedup_plot(bouts: Sequence[Bout]) -> bytes:
         axes.scatter(speedups, places, color=COLOURS[role], label=role, s=28, zorder=2)
     axes.axvline(1.0, color="#666666", linewidth=0.8)
     axes.set_xscale("log", base=2)
+    if axes.get_xlim()[1] < FEW_POWERS * axes.get_xlim()[0]:  # powers of two alone would be one or two ticks
+        axes.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")
     axes.set_yticks(places, [f"{bout.problem_id}{' *' if bout.split is Split.HELD_OUT else ''}" for bout in rows])
     axes.set_xlabel("speedup over eager of the best candidate; 1x where none is correct; * held out")
@@ -96,9 +100,9 @@ def _skills(bouts: Sequence[Bout]) -> dict[str, list[Skill]]:
     return {role: found for role, found in skills.items() if found}
 
 
-def _columns(role: str, skill: Skill) -> dict[str, Any]:
-    speedup = None if skill.speedup is None else round(skill.speedup, 3)
-    return {f"{role}, correct": f"{skill.num_correct} of {skill.num_samples}", f"{role}, speedup": speedup}
+def _in_words(skill: Skill) -> str:
+    share = f"{skill.num_correct} of {skill.num_samples} correct"
+    return share if skill.speedup is None else f"{skill.speedup:.3f}x, {share}"
 
 
 def _summary_rows(split: Split, metrics: Mapping[str, float]) -> list[str]:
