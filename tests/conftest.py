@@ -1,4 +1,4 @@
-"""How the tests are shared out: what is in one file stays together, and what takes minutes is left to make test-long."""
+"""How the tests are shared out: what is in one file stays together; what takes minutes is left to make test-long."""
 
 from pathlib import Path
 from typing import Any
