@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from flows.engine import say
 from flows.following import start
-from tasks.errors import MachineError, ParamsError
+from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError
 from tasks.params import EngineParams, Params
 
 Arguments = ParamSpec("Arguments")
@@ -147,6 +147,8 @@ class _Crew:
         """Say which process ended where otherwise a library would say that a connection was lost."""
         try:
             yield
+        except (PreemptedError, TrainingError):
+            raise  # said by the training itself, in all processes
         except Exception as error:
             deadline = time.monotonic() + 10 * POLL_S
             while (lost := self._look()) is None and time.monotonic() < deadline:
