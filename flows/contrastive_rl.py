@@ -112,9 +112,9 @@ def require_apart(params: Params) -> None:
 
     if params.contrastive_rl.groups_at_once is None:
         return
-    ours = "cuda:0" if torch.cuda.is_available() else "cpu"
+    ours = [f"cuda:{number}" for number in range(params.engine.processes)] if torch.cuda.is_available() else ["cpu"]
     is_here = params.judge.ray in (None, "local")
-    if is_here and params.judge.device in (ours, ours.partition(":")[0]):
+    if is_here and params.judge.device in (*ours, ours[0].partition(":")[0]):
         raise ParamsError(
             f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
             f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
