@@ -56,7 +56,8 @@ def test_packed_examples_attend_to_themselves_alone():
     ("changes", "is_plain"),
     [
         ({}, True),
-        ({"sliding_window": 8}, False),
+        ({"sliding_window": 8}, True),  # which this configuration says not to use
+        ({"sliding_window": 8, "use_sliding_window": True}, False),
         ({"layer_types": ["full_attention", "sliding_attention"]}, False),
         ({"attn_logit_softcapping": 50.0}, False),
     ],
