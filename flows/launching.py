@@ -86,6 +86,13 @@ def trainers(params: Params, *, folder: Path) -> Iterator[Trainers]:
         yield Trainers(folder, crew)
 
 
+def devices(params: Params) -> list[str]:
+    """Where this machine's processes train and sample, by the names that judge.device has for them."""
+    import torch
+
+    return [f"cuda:{number}" for number in range(params.engine.processes)] if torch.cuda.is_available() else ["cpu"]
+
+
 def _require_even(params: Params) -> None:
     size = params.engine.size
     for name, count in (
