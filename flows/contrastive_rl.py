@@ -12,7 +12,7 @@ from flows.checking import inquiry
 from flows.drawn import Drawn
 from flows.engine import DATA, Stage, progress, run_stage, say
 from flows.judging import court
-from flows.launching import trainers
+from flows.launching import devices, trainers
 from flows.records import read_candidates, read_verdicts
 from tasks.errors import ParamsError
 from tasks.history.exemplars import ExemplarPool
@@ -108,13 +108,11 @@ def require_apart(params: Params) -> None:
     Raises:
         ParamsError: if that is what params ask for.
     """
-    import torch
-
     if params.contrastive_rl.groups_at_once is None:
         return
-    ours = "cuda:0" if torch.cuda.is_available() else "cpu"
+    ours = devices(params)
     is_here = params.judge.ray in (None, "local")
-    if is_here and params.judge.device in (ours, ours.partition(":")[0]):
+    if is_here and params.judge.device in (*ours, ours[0].partition(":")[0]):
         raise ParamsError(
             f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
             f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from flows.ancestors import end_with_ancestors
 from flows.engine import say
-from tasks.errors import MachineError, ParamsError
+from tasks.errors import MachineError, ParamsError, PreemptedError
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
 from tasks.params import EngineParams, load_params
 
@@ -67,7 +67,11 @@ def _follow(engine: EngineParams, *, number: int, address: str) -> None:
         torch.set_num_threads(job.threads)
         # Mapped, not read: what all processes of a machine start from is in its memory once.
         function, arguments, named = torch.load(job.path, map_location="cpu", mmap=True, weights_only=False)
-        function(*arguments, **named)
+        try:
+            function(*arguments, **named)
+        except PreemptedError as error:
+            say(str(error))
+            return
     leave()
 
 

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from flows.engine import say
 from flows.following import start
-from tasks.errors import MachineError, ParamsError
+from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError
 from tasks.params import EngineParams, Params
 
 Arguments = ParamSpec("Arguments")
@@ -86,6 +86,13 @@ def trainers(params: Params, *, folder: Path) -> Iterator[Trainers]:
         yield Trainers(folder, crew)
 
 
+def devices(params: Params) -> list[str]:
+    """Where this machine's processes train and sample, by the names that judge.device has for them."""
+    import torch
+
+    return [f"cuda:{number}" for number in range(params.engine.processes)] if torch.cuda.is_available() else ["cpu"]
+
+
 def _require_even(params: Params) -> None:
     size = params.engine.size
     for name, count in (
@@ -147,6 +154,8 @@ class _Crew:
         """Say which process ended where otherwise a library would say that a connection was lost."""
         try:
             yield
+        except (PreemptedError, TrainingError):
+            raise  # said by the training itself, in all processes
         except Exception as error:
             deadline = time.monotonic() + 10 * POLL_S
             while (lost := self._look()) is None and time.monotonic() < deadline:

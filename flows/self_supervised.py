@@ -70,6 +70,8 @@ def _sample_and_judge(
     expenses: Expenses,
     iteration: int,
 ) -> tuple[list[Candidate], list[Verdict]]:
+    from tasks.training.loading import on_gpu
+
     params = stage.params.self_supervised
     requests = build_requests(
         policy,
@@ -80,15 +82,16 @@ def _sample_and_judge(
         exemplar_share=params.exemplar_share,
         seed=_seed(stage, iteration),
     )
-    draws = draw(
-        stage,
-        policy,
-        requests,
-        name=f"iteration-{iteration}",
-        origin=stage.name,
-        temperature=params.temperature,
-        expenses=expenses,
-    )
+    with on_gpu(policy.model):
+        draws = draw(
+            stage,
+            policy,
+            requests,
+            name=f"iteration-{iteration}",
+            origin=stage.name,
+            temperature=params.temperature,
+            expenses=expenses,
+        )
     candidates = [drawn.candidate for drawn in draws]
     judges.recover(candidates)
     verdicts = judges.judge(candidates, desc=f"judging iteration {iteration}")

@@ -66,7 +66,7 @@ def sft(stage: Stage) -> None:
             )
         save_policy(policy, stage.outputs / "policy")
         stage.write_csv("curve.csv", curve)
-        final_loss = round(curve[-1]["loss"], 4)
+        final_loss = next((round(row["loss"], 4) for row in reversed(curve) if "loss" in row), None)
         stage.write_json("metrics.json", {"examples": len(examples), "too_long": too_long, "final_loss": final_loss})
 
 

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+
 from flows.launching import Trainers, trainers
 from tasks.history.exemplars import ExemplarPool
 from tasks.judge.verdict import Verdict
@@ -25,7 +27,7 @@ from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, ex
 
 STEPS = 4
 KILLED = "KILLED_AT_STEP"
-"""Variable of the environment: who is killed after which step, such as "other:3"."""
+"""Variable of the environment: who is killed after which step, such as "other:3"; "asked" is the first, by SIGTERM."""
 NO_STEP = -1
 
 
@@ -86,10 +88,14 @@ def main() -> None:
         done.append(step)
         if step == int(step_of_death):
             sys.stderr.write(f"follower: {_follower()}\n")
-            os.kill(os.getpid() if killed == "first" else _follower(), signal.SIGKILL)
+            if killed == "asked":
+                signal.raise_signal(signal.SIGTERM)
+            else:
+                os.kill(os.getpid() if killed == "first" else _follower(), signal.SIGKILL)
 
     with trainers(params, folder=folder) as crew:
         found = {name: {"sft": sft, "grpo": grpo}[name](crew, folder, on_step) for name in names.split(",")}
+    assert not is_deepspeed_zero3_enabled(), "the next policy would be loaded as a share of one"
     sys.stderr.write(f"steps done: {', '.join(map(str, done))}\n")
     sys.stdout.write(json.dumps(found) + "\n")
 

@@ -3,12 +3,13 @@
 from functools import partial
 from itertools import pairwise
 
+import pytest
 import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import flash_attention_mask
 
-from tasks.training.acceleration import accelerated, packed_attention
+from tasks.training.acceleration import accelerated, attends_plainly, packed_attention
 from tests.test_generation import qwen
 
 
@@ -49,6 +50,30 @@ def test_packed_examples_attend_to_themselves_alone():
         max_length_k=12,
     ).logits[0]
     assert torch.allclose(packed, torch.cat(alone), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_plain"),
+    [
+        ({}, True),
+        ({"sliding_window": 8}, True),  # which this configuration says not to use
+        ({"sliding_window": 8, "use_sliding_window": True}, False),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, False),
+        ({"attn_logit_softcapping": 50.0}, False),
+    ],
+    ids=str,
+)
+def test_the_kernel_is_for_plain_attention_only(changes, is_plain):
+    model = qwen().model
+    for name, value in changes.items():
+        setattr(model.config, name, value)
+    assert attends_plainly(model) == is_plain
+
+
+def test_attention_with_sinks_is_not_plain():
+    model = qwen().model
+    model.model.layers[0].self_attn.sinks = nn.Parameter(torch.zeros(4))
+    assert not attends_plainly(model)
 
 
 def test_without_a_gpu_the_model_is_left_as_it_is():

@@ -6,12 +6,14 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from tasks.errors import MachineError, StaleWeightsError
-from tasks.params import EngineParams
-from tasks.training import team
+from tasks.errors import MachineError, PolicyError, StaleWeightsError
+from tasks.params import AdapterParams, EngineParams
+from tasks.training import team, vllm_server
+from tasks.training.adapters import with_new_adapter
 from tasks.training.continuous_batching import ContinuousBatching
 from tasks.training.generation import Sampler, Written, fresh_completions, generation_engine, weights_stamp
 from tasks.training.policy import Policy, encode_prompt
+from tasks.training.vllm_server import VllmServer
 from tests.training_builders import SCALED, policy
 
 PROMPTS = ["import torch\n", SCALED, "x"]
@@ -114,6 +116,34 @@ def test_a_model_that_continuous_batching_does_not_know_is_refused_by_name():
 def test_params_choose_the_engine(monkeypatch, engine, kind):
     monkeypatch.setattr(team, "_joined", team.Team(engine=engine))
     assert type(generation_engine(policy())).__name__ == kind
+
+
+def test_vllm_refuses_adapters_before_it_looks_for_a_server():
+    pytest.importorskip("peft")
+    made = qwen()
+    made = dataclasses.replace(made, model=with_new_adapter(made.model, AdapterParams(rank=2, alpha=4.0)))
+    with pytest.raises(PolicyError, match=r"the policy is an adapter: set engine.generator to sampler"):
+        VllmServer(made, "http://127.0.0.1:9")
+
+
+class AskedServer:
+    """Notes the seeds it is asked for."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+
+    def generate(self, prompts, *, n, generation_kwargs, **_):
+        self.seeds.append(generation_kwargs["seed"])
+        return {"completion_ids": [[1]] * (n * len(prompts))}
+
+
+def test_groups_that_vllm_writes_one_after_another_are_not_drawn_alike(monkeypatch):
+    server = AskedServer()
+    monkeypatch.setattr(vllm_server, "_client", lambda url, device: server)
+    engine = VllmServer(qwen(), "http://127.0.0.1:9")
+    for first in (0, 1):
+        engine.write([[1]], num_samples=2, temperature=1.0, seed=7, first=first)
+    assert server.seeds == [7, 8]
 
 
 def test_vllm_that_is_not_installed_is_named_with_what_to_do(monkeypatch):

@@ -16,8 +16,8 @@ from tasks.training.footprint import Setup, footprint
 
 PROFILES = sorted(read_document(Path("params.yaml"))["profiles"])
 GB = 1_000_000_000
-# For what hardware docs/training.md offers them: memory and number of GPUs.
-GPUS = {"gpu-small": (24, 1), "gpu-7b": (80, 1), "cluster": (80, 16)}
+# For what hardware docs/training.md offers them: a GPU's memory.
+GPU_GB = {"gpu-small": 24, "gpu-7b": 80, "cluster": 80}
 
 
 @pytest.fixture
@@ -55,30 +55,29 @@ def test_a_profile_is_consistent(chosen, name):
     assert params.sft.batch_size % (params.sft.micro_batch_size or 1) == 0
     assert params.self_supervised.batch_size % (params.sft.micro_batch_size or 1) == 0
     assert (params.policy.prompt_style == "instruct") == (params.policy.model is not None)
-    if name in GPUS:
+    if name in GPU_GB:
         assert params.judge.device.startswith("cuda")
-        gpus = GPUS[name][1]
+        gpus = params.engine.size
         assert all(section.batch_size % gpus == 0 for section in (params.sft, params.self_supervised))
         assert params.contrastive_rl.prompts_per_step % gpus == 0
 
 
-@pytest.mark.parametrize("name", GPUS)
+@pytest.mark.parametrize("name", GPU_GB)
 def test_a_profile_fits_the_gpus_it_is_made_for(chosen, name):
     params = chosen(name)
-    memory, gpus = GPUS[name]
     sft_tokens = (params.sft.micro_batch_size or params.sft.batch_size) * params.policy.context_tokens
     taken = footprint(
         shape_of(params),
         Setup(
-            gpus=gpus,
+            gpus=params.engine.size,
             tokens=sft_tokens,
-            zero_stage=3 if gpus > 1 else 0,
+            zero_stage=params.engine.zero_stage,
             adapter_rank=params.policy.adapter.rank if params.policy.adapter else None,
             has_checkpointing=params.policy.gradient_checkpointing,
             weights=params.policy.weights,
         ),
     )
-    assert taken.total_bytes <= memory * GB
+    assert taken.total_bytes <= GPU_GB[name] * GB
 
 
 @pytest.mark.parametrize(

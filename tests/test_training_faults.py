@@ -1,37 +1,26 @@
-"""What trainings answer to numbers out of range, to batches that do not fit, to a lost judge and to SIGTERM."""
+"""What trainings answer to numbers out of range, to a lost judge and to SIGTERM."""
 
 import logging
 import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 import torch
+from transformers import TrainerControl, TrainerState, TrainingArguments
 
-from flows import judging
-from flows.contrastive_rl import require_apart
-from flows.engine import Stage
-from flows.judging import Court
-from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError, WorkerError
+from tasks.errors import MachineError, PreemptedError, TrainingError, WorkerError
 from tasks.judge.verdict import Verdict
-from tasks.params import load_params
-from tasks.problems.problem import Problem
 from tasks.training import checkpoints as checkpointing
-from tasks.training.checkpoints import checkpointed_steps
-from tasks.training.early_judging import EarlyJudge
-from tasks.training.grpo_trainer import ContrastiveTrainer
+from tasks.training.checkpoints import CheckpointCallback, checkpointed_steps
 from tasks.training.policy import Policy
+from tasks.training.sft import _CompletionTrainer
 from tasks.variants.candidate import Candidate
 from tests import test_sft
-from tests.test_grpo import PROBLEMS, judge_by_length, talkative, train
-from tests.training_builders import policy, verdict
-
-FIXED = load_params()
+from tests.test_grpo import judge_by_length, talkative, train
+from tests.training_builders import policy
 
 
 @pytest.fixture(autouse=True)
@@ -97,51 +86,52 @@ def test_weights_that_are_not_finite_are_never_in_a_checkpoint(tmp_path):
     assert checkpointed_steps(tmp_path) <= 1
 
 
-# Batches that do not fit
+def test_a_checkpoint_that_a_lost_judge_asks_for_is_not_whole_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpointing, "INTERVAL_S", 1e9)
+    made = talkative()
+
+    def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
+        if any(rounds):
+            with torch.no_grad():
+                next(made.model.parameters()).fill_(float("nan"))
+            raise WorkerError("the referee died")
+        rounds.append(True)
+        return judge_by_length(candidates)
+
+    rounds: list[bool] = []
+    with pytest.raises(TrainingError, match=r"step 1: weights of the policy are not finite any more"):
+        train(tmp_path, made=made, judge=judge, exemplars="none")
+    assert checkpointed_steps(tmp_path) == 0
 
 
-def small_memory(made: Policy, rows: int, *, in_backward: bool = False) -> Policy:
-    """A policy whose model cannot train on more rows at once."""
+def test_a_loss_that_is_not_finite_is_missing_in_its_own_row_only(tmp_path, monkeypatch):
+    compute_loss = _CompletionTrainer.compute_loss
 
-    def refuse(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+    def spoilt(trainer, *arguments, **named):
+        return compute_loss(trainer, *arguments, **named) * (float("nan") if trainer.state.global_step == 2 else 1.0)
 
-    def on_embedded(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
-        if torch.is_grad_enabled() and output.requires_grad and len(output) > rows:
-            output.register_hook(refuse) if in_backward else refuse()
-
-    made.model.get_input_embeddings().register_forward_hook(on_embedded)
-    return made
+    monkeypatch.setattr(_CompletionTrainer, "compute_loss", spoilt)
+    rows, _ = test_sft.train(tmp_path, steps=5)
+    assert [row["step"] for row in rows if "loss" not in row] == [3]
 
 
-@pytest.mark.parametrize("in_backward", [False, True], ids=["forward", "backward"])
-@pytest.mark.parametrize("updates", [1, 2], ids=["one update", "two updates"])
-def test_a_group_that_does_not_fit_is_done_in_parts_to_the_same_gradient(tmp_path, caplog, in_backward, updates):
-    whole, tight = talkative(), small_memory(talkative(), 1, in_backward=in_backward)
-    expected, _ = train(tmp_path / "whole", made=whole, updates_per_step=updates, steps=2)
-    rows, _ = train(tmp_path / "tight", made=tight, updates_per_step=updates, steps=2)
-    for one, other in zip(rows, expected, strict=True):
-        assert one["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-4)
-        assert one["reward"] == other["reward"]
-        assert one["rows_at_once"] == 1
-        assert "rows_at_once" not in other
-    assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(weights(tight), weights(whole), strict=True))
-    assert "4 rows do not fit into memory" in caplog.text
-    assert "2 rows do not fit into memory" in caplog.text
-
-
-def test_a_batch_of_examples_that_does_not_fit_is_done_in_parts_to_the_same_gradient(tmp_path):
-    expected, _ = test_sft.train(tmp_path / "whole")
-    rows, _ = test_sft.train(tmp_path / "tight", made=small_memory(policy(), 3, in_backward=True))
-    for one, other in zip(rows, expected, strict=True):
-        assert one["rows_at_once"] == 2
-        assert one["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-4)
-        assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)
-
-
-def test_a_single_row_that_does_not_fit_ends_training_with_what_to_change(tmp_path):
-    with pytest.raises(TrainingError, match=r"update 1: 1 row\(s\) do not fit.*Lower policy\.context_tokens"):
-        test_sft.train(tmp_path, made=small_memory(policy(), 0))
+@pytest.mark.parametrize(("took_s", "interval_s"), [(0.5, 30.0), (1.5, 30.0), (60.0, 1200.0)])
+def test_checkpoints_that_take_long_are_rarer(tmp_path, monkeypatch, took_s, interval_s):
+    monkeypatch.setattr(checkpointing, "INTERVAL_S", 30.0)
+    now = 0.0
+    monkeypatch.setattr(checkpointing.time, "monotonic", lambda: now)
+    args = TrainingArguments(output_dir=str(tmp_path), logging_steps=1)
+    callback = CheckpointCallback(tmp_path)
+    state, control = TrainerState(global_step=1, max_steps=9), TrainerControl()
+    (tmp_path / "checkpoint-1").mkdir()
+    now = 30.0
+    assert callback.on_step_end(args, state, control).should_save
+    now += took_s
+    callback.on_save(args, state, control, model=torch.nn.Linear(1, 1))
+    now += interval_s - 0.5
+    assert not callback.on_step_end(args, state, control).should_save
+    now += 0.5
+    assert callback.on_step_end(args, state, control).should_save
 
 
 # A judge that is gone
@@ -228,150 +218,19 @@ def test_sigterm_ends_fine_tuning_too(tmp_path, monkeypatch):
     assert rows == test_sft.train(tmp_path / "whole")[0]
 
 
+def test_sigterm_during_the_last_step_is_obeyed_when_it_is_done(tmp_path):
+    with pytest.raises(PreemptedError):
+        train(tmp_path / "killed", exemplars="none", on_step=lambda step, _: ask_to_end() if step == 4 else None)
+    assert checkpointed_steps(tmp_path / "killed") == 4
+    assert train(tmp_path / "killed", exemplars="none")[0] == train(tmp_path / "whole", exemplars="none")[0]
+
+
 def _count(calls: list[int]) -> int:
     calls.append(0)
     return len(calls)
-
-
-# Judging while others are still sampled
-
-
-def test_groups_are_judged_while_later_ones_are_sampled(tmp_path, monkeypatch):
-    from tasks.training import grpo_trainer
-
-    judging = threading.Event()
-    sample, sampled = grpo_trainer.sample_ids, []
-
-    def sample_ids(*arguments: object, **named: object) -> list[list[list[int]]]:
-        if len(sampled) % 2:  # the second group of a step
-            assert judging.wait(20), "nobody judges what was sampled before"
-        judging.clear()
-        sampled.append(arguments)
-        return sample(*arguments, **named)
-
-    def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
-        judging.set()
-        return judge_by_length(candidates)
-
-    monkeypatch.setattr(grpo_trainer, "sample_ids", sample_ids)
-    train(tmp_path, judge=judge, groups_at_once=1)
-    assert len(sampled) == 8
-
-
-def test_what_is_judged_early_is_what_would_be_judged_late(tmp_path, monkeypatch):
-    early, one = train(tmp_path / "early", groups_at_once=1)
-    monkeypatch.setattr(ContrastiveTrainer, "_hand_over", lambda *_: None)
-    late, other = train(tmp_path / "late", groups_at_once=1)
-    assert early == late
-    assert one == other
-
-
-def candidates(*texts: str) -> list[Candidate]:
-    return [Candidate(problem_id="level1/one", source=text, origin="test") for text in texts]
-
-
-def test_each_text_is_judged_once_in_the_order_it_was_handed_over():
-    calls: list[list[str]] = []
-
-    def judge(asked: Sequence[Candidate]) -> list[Verdict]:
-        calls.append([each.source for each in asked])
-        return [verdict(each, speedup=float(len(each.source))) for each in asked]
-
-    with EarlyJudge(judge) as early:
-        early.hand_over(candidates("a", "bb", "a"))
-        early.hand_over(candidates("bb", "ccc"))
-        found = early.judge(candidates("dddd", "ccc", "a"))
-        assert [each.speedup for each in found] == [4.0, 3.0, 1.0]
-        early.judge(candidates("a"))
-    assert calls == [["a", "bb"], ["ccc"], ["dddd"], ["a"]]
-
-
-def test_what_an_early_judge_raises_is_raised_where_verdicts_are_asked_for():
-    def judge(asked: Sequence[Candidate]) -> list[Verdict]:
-        raise WorkerError("gone")
-
-    with EarlyJudge(judge) as early:
-        early.hand_over(candidates("a"))
-        with pytest.raises(WorkerError, match="gone"):
-            early.judge(candidates("a", "b"))
 
 
 def test_warnings_are_silent_where_nothing_happens(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="tasks"):
         train(tmp_path, steps=2)
     assert [record for record in caplog.records if record.name.startswith("tasks")] == []
-
-
-class PatientlyAwaited:
-    """A judge that cannot be reached at first."""
-
-    device, protocol, workers = "test", "test", 1
-    environment: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, failures: int) -> None:
-        self.left = failures
-        self.asked = threading.Event()
-
-    def judge(self, problem: Problem, candidate: Candidate, **_: object) -> Verdict:
-        self.asked.set()
-        self.left -= 1
-        if self.left >= 0:
-            raise WorkerError("nobody answers")
-        return verdict(candidate, speedup=2.0)
-
-
-@pytest.fixture
-def court_of(tmp_path, monkeypatch) -> Callable[[PatientlyAwaited], Court]:
-    monkeypatch.chdir(tmp_path)
-    Path("dvc.yaml").write_text("stages: {contrastive_rl: {params: [seed]}}")
-    folder = tmp_path / "work"
-    stage = Stage(name="contrastive_rl", params=FIXED, key="k", folder=folder, run_id="run-1", started_at=1.7e9)
-    return lambda judge: Court(stage, judge, {"level1/one": PROBLEMS[0]}, known=(), journal="v", workers=1)
-
-
-@pytest.mark.parametrize(("failures", "is_reached"), [(5, True), (6, False)])
-def test_a_judge_that_cannot_be_reached_is_tried_for_a_minute(court_of, monkeypatch, failures, is_reached):
-    waited: list[float] = []
-    court = court_of(PatientlyAwaited(failures))
-    monkeypatch.setattr(court._closing, "wait", waited.append)
-    if is_reached:
-        assert [each.speedup for each in court.judge(candidates("a"))] == [2.0]
-    else:
-        with pytest.raises(WorkerError, match="nobody answers"):
-            court.judge(candidates("a"))
-    court.close()
-    assert waited == [2.0, 4.0, 8.0, 16.0, 32.0]
-
-
-def test_who_waits_for_a_judge_stops_waiting_when_the_court_closes(court_of, monkeypatch):
-    monkeypatch.setattr(judging, "RETRY_DELAY_S", 1e4)
-    judge = PatientlyAwaited(100)
-    court = court_of(judge)
-    with pytest.raises(PreemptedError), EarlyJudge(court.judge) as early:  # noqa: PT012 - what is left is the point
-        early.hand_over(candidates("a", "b"))
-        assert judge.asked.wait(20)
-        raise PreemptedError
-    court.close()
-    early._thread.shutdown()  # for good: it would take hours otherwise
-    assert judge.left == 99
-
-
-@pytest.mark.parametrize(
-    ("device", "ray", "groups_at_once", "is_refused"),
-    [
-        pytest.param("cpu", None, 2, True, id="the same device"),
-        pytest.param("cpu", "local", 2, True, id="the same, through Ray"),
-        pytest.param("cpu", "10.0.0.7:6379", 2, False, id="a cluster"),
-        pytest.param("cuda", None, 2, False, id="all GPUs, none of which samples"),
-        pytest.param("cpu", None, None, False, id="one after the other"),
-    ],
-)
-def test_judging_meanwhile_on_the_device_that_samples_is_refused(monkeypatch, device, ray, groups_at_once, is_refused):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    params = replace(
-        FIXED,
-        judge=replace(FIXED.judge, device=device, ray=ray),
-        contrastive_rl=replace(FIXED.contrastive_rl, groups_at_once=groups_at_once),
-    )
-    with pytest.raises(ParamsError, match="while others are sampled there") if is_refused else nullcontext():
-        require_apart(params)

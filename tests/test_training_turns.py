@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tasks.judge.turnstile import FOLDER
+from tasks.errors import PreemptedError
+from tasks.judge.turnstile import FOLDER, Turnstile
 from tasks.training.turns import Turns
 
 JUDGE = """
@@ -55,6 +56,15 @@ def test_a_judge_waits_while_there_is_training_and_gets_in_when_it_yields(device
             process.stdin.flush()
         # Training goes on only when the judge has left.
         assert process.stdout.readline() == "done\n"
+
+
+def test_who_leaves_by_an_error_waits_for_no_turn(device):
+    turns = Turns()
+    with judge(device) as process, turns.held([]):
+        assert process.stdout.readline() == "timing\n"
+        turns._turnstiles = [Turnstile(device)]
+        with pytest.raises(PreemptedError), turns.yielded():  # would else wait for a judge that never ends
+            raise PreemptedError
 
 
 def test_training_that_ends_leaves_the_device_to_others(device):

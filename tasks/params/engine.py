@@ -1,4 +1,8 @@
-"""The section "engine" of params.yaml: on what training and generation run, which cannot change what comes out."""
+"""The section "engine" of params.yaml: on what training and generation run.
+
+What is learnt is meant to be the same, but not always to the bit: zero_stage and compiles round differently, offload
+computes with another AdamW, and a generator other than the sampler draws other completions.
+"""
 
 from typing import Annotated, Literal, Self
 

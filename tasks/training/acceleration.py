@@ -34,7 +34,7 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
     attention = model.config._attn_implementation
     layers = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
     try:
-        if packing and attention == "sdpa" and (kernel := packed_kernel()) is not None:
+        if packing and attention == "sdpa" and attends_plainly(model) and (kernel := packed_kernel()) is not None:
             _register(kernel)
             model.set_attn_implementation(_PACKED)
         for layer in (layer for group in layers for layer in group):
@@ -44,6 +44,17 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
         model.set_attn_implementation(attention)
         for layer in (layer for group in layers for layer in group):
             layer._compiled_call_impl = None
+
+
+def attends_plainly(model: PreTrainedModel) -> bool:
+    """Whether all attention is to everything before, with nothing done to its scores: the kernel can do no other."""
+    config = model.config.get_text_config()
+    return (
+        set(getattr(config, "layer_types", None) or ()) <= {"full_attention", "conv"}
+        and (getattr(config, "sliding_window", None) is None or not getattr(config, "use_sliding_window", True))
+        and getattr(config, "attn_logit_softcapping", None) is None
+        and not any(name.endswith("sinks") for name, _ in model.named_parameters())
+    )
 
 
 def packed_kernel() -> Callable[..., Tensor] | None:

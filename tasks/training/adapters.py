@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
-from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from tasks.errors import MachineError, PolicyError
 from tasks.params import AdapterParams
+from tasks.training.team import team
 
 _CONFIG = "adapter_config.json"
 _WEIGHTS = "adapter_model.safetensors"
@@ -83,7 +83,7 @@ def within(model: Any) -> Any:
 
 def _keeps_float32() -> bool:
     # ZeRO-3 gathers parameters into buffers of one type, so adapters must have the model's.
-    return not is_deepspeed_zero3_enabled()
+    return team().engine.zero_stage != 3
 
 
 def _peft() -> Any:

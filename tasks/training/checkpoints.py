@@ -5,11 +5,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from tasks.errors import TrainingError
 from tasks.training.team import team
 
+REMEDY = (
+    "Lower learning_rate in this stage's section of params.yaml, which begins the stage anew; if the data changed "
+    "lately, look there first"
+)
 INTERVAL_S = 30.0
+UNNOTICED_S = 1.5
+"""What a checkpoint may take; the interval grows with those that take longer, so that they cost a twentieth at most."""
 _MARKER = "whole"
 
 
@@ -41,29 +48,42 @@ def checkpointed_steps(folder: Path, *, updates: int = 1) -> int:
 class CheckpointCallback(TrainerCallback):
     """Has the trainer write a checkpoint each interval and at the end, and keeps the newest whole one only.
 
+    Weights that are not finite make no checkpoint whole, whoever asked for it: training ends with a TrainingError.
     Where a step has several updates, only after its last: what they are made from is in no checkpoint.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._saved_at = time.monotonic()
+        self._asked_at = self._saved_at = time.monotonic()
+        self._interval_s = INTERVAL_S
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        due = time.monotonic() - self._saved_at >= INTERVAL_S
+        self._asked_at = time.monotonic()
+        due = self._asked_at - self._saved_at >= self._interval_s
         is_whole_step = state.global_step % updates_per_step(args) == 0
         is_last = state.global_step >= state.max_steps
         control.should_save = (team().agreed(due) and is_whole_step) or is_last
         return control
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        team().wait()
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if not all(team().gathered(is_finite(kwargs["model"]))):
+            raise TrainingError(
+                f"step {state.global_step // updates_per_step(args)}: weights of the policy are not finite any more. "
+                f"{REMEDY}"
+            )
         if team().is_first:
             # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment.
             (self._folder / f"checkpoint-{state.global_step}" / _MARKER).touch()
             _remove_others(self._folder, f"checkpoint-{state.global_step}")
         self._saved_at = time.monotonic()
+        self._interval_s = INTERVAL_S * max(1.0, (self._saved_at - self._asked_at) / UNNOTICED_S)
+
+
+def is_finite(model: PreTrainedModel) -> bool:
+    """Whether all weights are; of a model that ZeRO-3 has shared out, all of this process's share."""
+    return all(bool(getattr(weight, "ds_tensor", weight).isfinite().all()) for weight in model.parameters())
 
 
 def remove_half_written(folder: Path) -> None:

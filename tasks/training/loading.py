@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
-from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from tasks.errors import PolicyError
 from tasks.params import PolicyParams
+from tasks.training.team import team
 
 
 def load_model(source: Path | str, params: PolicyParams) -> PreTrainedModel:
@@ -60,9 +60,20 @@ def place_model(model: Any, attention: str | None) -> None:
             raise PolicyError(
                 f"policy.attention: {model.config.model_type} cannot be computed with {attention!r} here: {error}"
             ) from error
-    # ZeRO-3 has already spread the weights over all GPUs.
-    if torch.cuda.is_available() and not is_deepspeed_zero3_enabled():
+    # ZeRO-3 spreads the weights over all GPUs when training begins; until then they may be more than one holds.
+    if torch.cuda.is_available() and team().engine.zero_stage != 3:
         model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
+
+
+@contextmanager
+def on_gpu(model: Any) -> Iterator[None]:
+    """The model on this process's GPU, to sample between trainings, even if it waits elsewhere for ZeRO-3."""
+    waits = torch.cuda.is_available() and team().engine.zero_stage == 3
+    if waits:
+        model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
+    yield
+    if waits:
+        model.cpu()
 
 
 def _looks_like_path(source: str) -> bool:

@@ -22,25 +22,29 @@ class PartedBatches(Trainer):
 
     rows_at_once: int | None = None
     """Rows of a batch computed side by side; None computes all."""
+    _rows_tried: int | None = None
     _of_update: tuple[Any, ...] = ()
 
     def training_step(self, model: Any, inputs: Any, *others: Any, **named: Any) -> Tensor:
+        loss = self._halved_until_it_fits(model, inputs, *others, **named)
+        if self.accelerator.sync_gradients:
+            self._of_update = ()
+        return loss
+
+    def _halved_until_it_fits(self, model: Any, inputs: Any, *others: Any, **named: Any) -> Tensor:
         self._of_update = (*self._of_update, inputs)
+        self._rows_tried = None
         try:
-            loss = super().training_step(model, inputs, *others, **named)
+            return super().training_step(model, inputs, *others, **named)
         except torch.OutOfMemoryError as error:
             self._halve(error)
-        else:
-            if self.accelerator.sync_gradients:
-                self._of_update = ()
-            return loss
         # Only here is the error gone, and with it what it held of the failed pass.
         model.zero_grad()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         again, self._of_update = self._of_update, ()
         self.step_back(len(again) - 1)
-        return [self.training_step(model, each, *others, **named) for each in again][-1]
+        return [self._halved_until_it_fits(model, each, *others, **named) for each in again][-1]
 
     def compute_loss(self, model: Any, inputs: Any, *others: Any, **named: Any) -> Any:
         rows = _num_rows(inputs)
@@ -58,6 +62,7 @@ class PartedBatches(Trainer):
 
     def log(self, logs: dict[str, float], *others: Any) -> None:
         """Tell with every row of what was halved."""
+        self._tr_loss.nan_to_num_()  # transformers' sum, which a row begins by taking away the last: nan would stay
         super().log(logs | ({"rows_at_once": float(self.rows_at_once)} if self.rows_at_once else {}), *others)
 
     def share(self, part: dict[str, Tensor], whole: dict[str, Tensor]) -> float:
@@ -69,9 +74,11 @@ class PartedBatches(Trainer):
 
     def _halve(self, error: torch.OutOfMemoryError) -> None:
         step = self.state.global_step + 1
-        if self._rows_tried == 1 or self.accelerator.distributed_type != DistributedType.NO:
+        # Before its loss, such as where a reference model reads it (kl_beta), a batch cannot be parted.
+        rows = self._rows_tried or "the batch's"
+        if self._rows_tried in (None, 1) or self.accelerator.distributed_type != DistributedType.NO:
             raise TrainingError(
-                f"update {step}: {self._rows_tried} row(s) do not fit into memory beside the policy: {error}. Lower "
+                f"update {step}: {rows} row(s) do not fit into memory beside the policy: {error}. Lower "
                 f"policy.context_tokens or the batch in params.yaml, or take a larger device or more of them; the same "
                 f"command continues from the newest checkpoint"
             ) from error

@@ -30,16 +30,17 @@ class Preemption(TrainerCallback):
         """Listen for SIGTERM, where we are the thread that can.
 
         Raises:
-            PreemptedError: at the end, if the training was cut short.
+            PreemptedError: at the end, if we were asked to end.
         """
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.signal(signal.SIGTERM, self._note)
+        can_listen = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGTERM, self._note) if can_listen else None
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, before)
+            if can_listen:
+                signal.signal(signal.SIGTERM, before)
+        if self._agreed():  # during the last step
+            raise PreemptedError(_REASON)
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:

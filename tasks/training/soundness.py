@@ -7,28 +7,23 @@ import torch
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from tasks.errors import TrainingError
-from tasks.training.checkpoints import updates_per_step
+from tasks.training.checkpoints import REMEDY, is_finite, updates_per_step
 
 MOST_IN_A_ROW = 3
 """Updates left out one after another before training ends: one is bad data, several are a policy that diverged."""
-
-_REMEDY = (
-    "Lower learning_rate in this stage's section of params.yaml, which begins the stage anew; if the data changed "
-    "lately, look there first"
-)
 
 logger = logging.getLogger(__name__)
 
 
 class SoundnessCallback(TrainerCallback):
-    """Leaves out updates whose gradient is not finite, and refuses checkpoints of weights that are not.
+    """Leaves out updates whose gradient is not finite.
 
     An update that is left out changes neither weights nor the optimiser's moments; the schedule goes on, so that every
     later step has the learning rate it would have had. Nothing else about the training is changed on its own account: a
     training that diverges ends with a word about what to change. DeepSpeed keeps gradients to itself, and leaves out
     such updates itself.
 
-    Add it before the callback that marks checkpoints as whole.
+    Add it after the callback that says when there are checkpoints, which it puts off.
     """
 
     def __init__(self) -> None:
@@ -43,28 +38,21 @@ class SoundnessCallback(TrainerCallback):
             self._in_a_row = 0
             return
         step = state.global_step // updates_per_step(args) + 1
-        if not _is_finite(model):
-            raise TrainingError(f"step {step}: weights of the policy are not finite any more. {_REMEDY}")
+        if not is_finite(model):
+            raise TrainingError(f"step {step}: weights of the policy are not finite any more. {REMEDY}")
         self._in_a_row += 1
         if self._in_a_row >= MOST_IN_A_ROW:
             raise TrainingError(
                 f"step {step}: the gradient's norm is {norm.item()}, as in the {MOST_IN_A_ROW - 1} updates before. "
-                f"{_REMEDY}. The same command continues from the newest checkpoint, made before this"
+                f"{REMEDY}. The same command continues from the newest checkpoint, made before this"
             )
         # Without gradients the optimiser touches nothing; with gradients of 0 its momentum would still move weights.
         model.zero_grad(set_to_none=True)
         logger.warning(f"step {step}: the gradient's norm is {norm.item()}; this update is left out")
 
     def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         if self._in_a_row and state.global_step < state.max_steps:
             control.should_save = False  # until an update shows that the weights still work
-        if control.should_save and not _is_finite(kwargs["model"]):
-            step = state.global_step // updates_per_step(args)
-            raise TrainingError(f"step {step}: weights of the policy are not finite any more. {_REMEDY}")
         return control
-
-
-def _is_finite(model: PreTrainedModel) -> bool:
-    return all(bool(parameter.isfinite().all()) for parameter in model.parameters())

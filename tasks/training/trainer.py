@@ -16,6 +16,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from trl import GRPOConfig, SFTConfig
 
 from tasks.training.acceleration import accelerated
@@ -69,6 +70,7 @@ def trainer_config(
         report_to="none",
         disable_tqdm=True,
         logging_steps=updates,
+        logging_nan_inf_filter=False,  # it would show a mean of earlier losses in place of one that is not finite
         save_strategy="no",  # CheckpointCallback says when
         shuffle_dataset=False,  # rows come in the order of training
         deepspeed=deepspeed_settings(team().engine, on_cuda=on_cuda),
@@ -88,7 +90,7 @@ def run(
     """Train, from the newest whole checkpoint on if there is one; one row per step, those before it included.
 
     Raises:
-        PreemptedError: if this process was asked to end before the last step; a checkpoint has the steps until then.
+        PreemptedError: if this process was asked to end; a checkpoint has the steps until then.
         TrainingError: if weights or gradients are not finite, or nothing fits into memory.
     """
     preemption = preemption or Preemption()
@@ -105,6 +107,7 @@ def run(
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if team().engine.zero_stage == 3:
         _make_whole(trainer)
+    unset_hf_deepspeed_config()  # else the next model would be loaded as a share of one, by this process alone
     updates = updates_per_step(trainer.args)
     logged = [logs for logs in trainer.state.log_history if "loss" in logs]
     return [{"step": logs["step"] // updates, **_row(logs, keys)} for logs in logged]
@@ -125,5 +128,5 @@ def _make_whole(trainer: Trainer) -> None:
 
 
 def _row(logs: Mapping[str, Any], keys: Sequence[str]) -> dict[str, float]:
-    """What is known of a step; the norm of a gradient that was refused is not."""
+    """What is known of a step; what is not finite is not, such as the norm of a gradient that was refused."""
     return {key: float(logs[key]) for key in keys if logs.get(key) is not None and math.isfinite(logs[key])}

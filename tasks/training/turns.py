@@ -41,12 +41,10 @@ class Turns:
 
     @contextmanager
     def yielded(self) -> Iterator[None]:
-        """Let judges in meanwhile; does nothing while no turn is held."""
+        """Let judges in meanwhile; does nothing while no turn is held. Who leaves by an error needs no turn again."""
         self._held.close()
-        try:
-            yield
-        finally:
-            self._take()
+        yield
+        self._take()
 
     def _take(self) -> None:
         for turnstile in self._turnstiles:

@@ -8,7 +8,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from tasks.errors import MachineError
+from tasks.errors import MachineError, PolicyError
+from tasks.training.adapters import within
 from tasks.training.generation import Written
 from tasks.training.policy import Policy
 from tasks.training.team import team
@@ -23,8 +24,14 @@ class VllmServer:
         """Meet the server.
 
         Raises:
+            PolicyError: if the policy is an adapter.
             MachineError: if vLLM's client is not installed or nothing answers.
         """
+        if within(policy.model) is not policy.model:
+            raise PolicyError(
+                "engine.generator vllm is sent whole models, but the policy is an adapter: set engine.generator to "
+                "sampler, or policy.adapter to null"
+            )
         self._policy = policy
         self._stamp: str | None = None
         self._client = _client(url, device=policy.model.device) if team().is_first else None
@@ -46,7 +53,7 @@ class VllmServer:
                 temperature=0.0 if temperature is None else temperature,
                 max_tokens=self._policy.completion_tokens,
                 logprobs=None,
-                generation_kwargs={"seed": seed % (1 << 31), "stop_token_ids": self._policy.end_ids},
+                generation_kwargs={"seed": (seed + first) % (1 << 31), "stop_token_ids": self._policy.end_ids},
             )["completion_ids"]
             return [ids[start : start + num_samples] for start in range(0, len(ids), num_samples)]
 
