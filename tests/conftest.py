@@ -10,6 +10,7 @@ LOOK_AT_THE_WHOLE_MACHINE = {"test_judge_kernels", "test_judge_leaves_nothing", 
 TAKE_MINUTES = {
     "test_exact_resume",
     "test_faults_retrain",
+    "test_lost_teams",
     "test_remotes",
     "test_retrain",
     "test_retrain_browser",
