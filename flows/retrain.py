@@ -103,7 +103,8 @@ def retrain(
 @step
 def admit(params: Params) -> list[Arrival]:
     """Move the files of every inbox to where they belong."""
-    folders = [folder for folder in map(Path, params.problems.folders) if has_arrivals(folder)]
+    everywhere = [Path(folder) for folder in params.problems.folders]
+    folders = [folder for folder in everywhere if has_arrivals(folder)]
     arrivals: list[Arrival] = []
     if folders:
         with open_judge(changed(params.judge, tier="screen", workers=1)) as judge:
@@ -112,7 +113,9 @@ def admit(params: Params) -> list[Arrival]:
                 return judge.judge(problem, baseline_candidate(problem, "eager"), seed=params.seed)
 
             for folder in folders:
-                for arrival in admit_problems(folder, examine):
+                for arrival in admit_problems(
+                    folder, examine, beside=[other for other in everywhere if other != folder]
+                ):
                     get_run_logger().info("%s: %s %s", arrival.name, arrival.fate, arrival.headline)
                     arrivals.append(arrival)
     show_arrivals(arrivals)
