@@ -25,6 +25,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 from pydantic import Field, TypeAdapter
 
+from flows.champion_params import champion_params
 from flows.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies
 from flows.engine import DATA, WORK, say
 from flows.inbox import Arrival, admit_problems, has_arrivals
@@ -129,11 +130,12 @@ def compare(params: Params) -> Trial:
     champion = registry.champion()
     if champion is not None and champion.digest == digest:
         return unchanged(champion)
-    policies, digests = {CHALLENGER: POLICY}, {CHALLENGER: digest}
+    policies, digests, forms = {CHALLENGER: POLICY}, {CHALLENGER: digest}, {CHALLENGER: params.policy}
     if champion is not None:
+        forms[CHAMPION] = champion_params(champion)
         policies[CHAMPION] = registry.fetch(champion, CHAMPIONS)
         digests[CHAMPION] = champion.digest
-    comparison = begin_comparison(params, policies, digests)
+    comparison = begin_comparison(params, policies, digests, forms)
     artifact = cast(UUID, create_progress_artifact(0.0, key="retrain-progress", description="comparing the policies"))
 
     def on_progress(share: float, words: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flows.champion_params import as_tag
 from flows.versioning import dvc_lock_digest, provenance, tag_champion
 from tasks.params import Params
 from tasks.registry import PolicyVersion, Registry
@@ -61,7 +62,7 @@ def conclude_trial(params: Params, trial: Trial, policy: Path) -> dict[str, str]
     if not trial.judgement.decision.makes_champion:
         return links | (_version_link(registry, trial.champion, "champion") if trial.champion else {})
     numbers = {f"cuda_l1.{name.replace('/', '.')}": f"{value:.4g}" for name, value in metrics.items()}
-    version = registry.register(policy, mlflow_run_id=run, tags=facts | numbers)
+    version = registry.register(policy, mlflow_run_id=run, tags=facts | numbers | as_tag(params.policy))
     registry.promote(version, over=trial.champion)
     return links | _version_link(registry, version, "new champion") | _tag(version, trial.judgement.reason)
 

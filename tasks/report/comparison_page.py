@@ -26,14 +26,17 @@ def bout_rows(bouts: Sequence[Bout]) -> list[dict[str, Any]]:
 
 
 def comparison_metrics(bouts: Sequence[Bout], judgement: Judgement) -> dict[str, float]:
-    """The numbers for MLflow, by split and policy; a problem without a correct candidate counts as 1.0x."""
+    """The numbers for MLflow, by split and policy; a problem without a correct candidate counts as 1.0x.
+
+    Problems on which either's times never settled are left out of the speedups."""
     metrics: dict[str, float] = {}
     for split in Split:
         there = [bout for bout in bouts if bout.split is split]
+        timed = _skills([bout for bout in there if bout.tells_speed])
         for role, skills in _skills(there).items():
             metrics[f"{split}/{role}/share_correct"] = sum(skill.share_correct for skill in skills) / len(skills)
             metrics[f"{split}/{role}/geomean"] = (
-                geometric_mean(or_reference([skill.speedup for skill in skills])) or 1.0
+                geometric_mean(or_reference([skill.speedup for skill in timed.get(role, ())])) or 1.0
             )
     for test in judgement.tests:
         name = test.number.replace(" ", "_")
@@ -55,6 +58,8 @@ def decision_page(judgement: Judgement, metrics: Mapping[str, float], links: Map
             *rows,
         ]
         lines += ["", "A problem without a correct candidate counts as 1.0x: the reference would be used instead.", ""]
+        if any(test.num_left_out for test in judgement.tests):
+            lines += ["Problems on which either policy's times never settled are left out of the speedups.", ""]
     for name, where in links.items():
         lines.append(f"- {name}: " + (f"[{where}]({where})" if where.startswith("http") else f"`{where}`"))
     return "\n".join(lines) + "\n"
@@ -97,7 +102,7 @@ def _skills(bouts: Sequence[Bout]) -> dict[str, list[Skill]]:
 
 
 def _columns(role: str, skill: Skill) -> dict[str, Any]:
-    speedup = None if skill.speedup is None else round(skill.speedup, 3)
+    speedup = "unstable" if skill.is_unstable else skill.speedup and round(skill.speedup, 3)
     return {f"{role}, correct": f"{skill.num_correct} of {skill.num_samples}", f"{role}, speedup": speedup}
 
 
