@@ -7,7 +7,7 @@ imported here. A file leaves the inbox last, so a killed admission is done again
 import ast
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from tasks.errors import ProblemError
+from tasks.errors import ProblemError, RetryableError
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.catalogue import CATALOGUE_NAME, INBOX, LEVEL_FOLDER, QUARANTINE, problem_paths
 from tasks.problems.parsing import parsed
@@ -35,7 +35,7 @@ class Fate(StrEnum):
 
     ADMITTED = "admitted"
     QUARANTINED = "quarantined"
-    WAITING = "waiting"  # where it is: it changed while it was looked at, or its family cannot be told
+    WAITING = "waiting"  # where it is: it changed meanwhile, cannot be read or judged, or its family cannot be told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,12 +58,13 @@ def has_arrivals(folder: Path) -> bool:
     return any(_waiting(folder / INBOX))
 
 
-def admit_problems(folder: Path, examine: Examine) -> Iterator[Arrival]:
+def admit_problems(folder: Path, examine: Examine, *, beside: Sequence[Path] = ()) -> Iterator[Arrival]:
     """Move every file of a problem folder's inbox to where it belongs, one after the other.
 
     Args:
         folder: a problem folder; one without an inbox has no arrivals.
         examine: called for what is a problem by its text, and new.
+        beside: the other problem folders, whose problems must not come again either.
 
     Raises:
         ProblemError: if the folder's own catalogue cannot be read.
@@ -78,19 +79,32 @@ def admit_problems(folder: Path, examine: Examine) -> Iterator[Arrival]:
         yield from (Arrival(name=_name(folder, path), fate=Fate.WAITING, reason=str(error)) for path in paths)
         return
     known = {
-        _tree(path.read_bytes()): path.relative_to(folder).with_suffix("").as_posix() for path in problem_paths(folder)
+        _tree(path.read_bytes()): path.relative_to(place).with_suffix("").as_posix()
+        for place in (folder, *beside)
+        for path in problem_paths(place)
     }
     for path in paths:
-        yield _received(path, folder, families, known, examine)
+        try:
+            yield _received(path, folder, families, known, examine, beside)
+        except (RetryableError, OSError) as error:
+            # One file that cannot be read, or on which a judge dies, must not stop the others night after night.
+            yield Arrival(name=_name(folder, path), fate=Fate.WAITING, reason=f"{type(error).__name__}: {error}")
 
 
-def _received(path: Path, folder: Path, families: dict[str, Any], known: dict[str, str], examine: Examine) -> Arrival:
+def _received(
+    path: Path,
+    folder: Path,
+    families: dict[str, Any],
+    known: dict[str, str],
+    examine: Examine,
+    beside: Sequence[Path],
+) -> Arrival:
     name, content = _name(folder, path), b""
     try:
         content = _content(path)
         problem = _as_problem(name, content, families)
         if not _is_half_admitted(folder / name, content):
-            _require_new(problem, folder / name, known)
+            _require_new(problem, [place / name for place in (folder, *beside)], known)
             _require_fit(examine(problem))
     except ProblemError as error:
         _quarantine(path, folder / QUARANTINE / name, content, str(error))
@@ -146,8 +160,8 @@ def _is_half_admitted(target: Path, content: bytes) -> bool:
     return target.is_file() and target.read_bytes() == content
 
 
-def _require_new(problem: Problem, target: Path, known: dict[str, str]) -> None:
-    if target.exists():
+def _require_new(problem: Problem, targets: Sequence[Path], known: dict[str, str]) -> None:
+    if any(target.exists() for target in targets):
         raise ProblemError(f"another problem is called {problem.problem_id}; rename one")
     if double := known.get(_tree(problem.source.encode())):
         raise ProblemError(f"is {double} once more: they differ in comments and layout at most")
@@ -175,14 +189,25 @@ def _admit(path: Path, folder: Path, problem: Problem, *, content: bytes, entry:
 
     The catalogue first: one without its file is refused, but a file without its entry might be trained on."""
     catalogue = folder / CATALOGUE_NAME
-    if entry is not None and problem.problem_id not in _entries(catalogue):
-        line = yaml.safe_dump({problem.problem_id: entry}, sort_keys=False, default_flow_style=None, width=1000)
-        text = catalogue.read_text(encoding="utf-8") if catalogue.exists() else ""
-        _write(catalogue, f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}".encode())
+    if entry is not None and problem.problem_id not in (entries := _entries(catalogue)):
+        _write(catalogue, _longer(catalogue, entries, {problem.problem_id: entry}).encode())
     target = folder / f"{problem.problem_id}.py"
     target.parent.mkdir(parents=True, exist_ok=True)
     _write(target, content)
     path.unlink()
+
+
+def _longer(catalogue: Path, entries: dict[str, Any], added: dict[str, Any]) -> str:
+    """The catalogue's text and a line more; written anew, without comments, where its form takes no line more."""
+    text = catalogue.read_text(encoding="utf-8") if catalogue.exists() else ""
+    line = yaml.safe_dump(added, sort_keys=False, default_flow_style=None, width=1000)
+    longer = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}"
+    try:
+        if yaml.safe_load(longer) == entries | added:
+            return longer
+    except yaml.YAMLError:
+        pass  # in flow style, or with an end mark
+    return yaml.safe_dump(entries | added, sort_keys=False, default_flow_style=None, width=1000)
 
 
 def _quarantine(path: Path, target: Path, content: bytes, reason: str) -> None:

@@ -18,6 +18,7 @@ from uuid import UUID
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
+import httpx
 from prefect import flow, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
@@ -25,14 +26,17 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 from pydantic import Field, TypeAdapter
 
+from flows.arrivals import forget_arrivals, note_arrival, noted_arrivals
+from flows.champion_params import champion_params
 from flows.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies
 from flows.engine import DATA, WORK, say
 from flows.inbox import Arrival, admit_problems, has_arrivals
 from flows.judges import open_judge
-from flows.pipeline import StageFailedError, reproduce
+from flows.pipeline import StageFailedError, reproduce, version_history
 from flows.retrain_page import announce, show_arrivals
 from flows.retrain_start import only_one, why_not_now
 from flows.server import is_alive
+from flows.snapshot import is_versioned
 from flows.stages import STAGES
 from flows.trial import Trial, conclude_trial, unchanged
 from flows.versioning import push_outputs
@@ -94,17 +98,23 @@ def retrain(
         arrivals = admit(params)
         for stage in STAGES:
             reproduce(stage)
-        trial = compare(params)
-        announce(trial, arrivals, conclude(params, trial))
-        push()
+        try:
+            trial = compare(params)
+            tell(trial, arrivals, conclude(params, trial))
+            forget_arrivals()
+        except Exception:
+            # Whatever became of the comparison and its page, the stages' outputs are made and stand in dvc.lock.
+            keep()
+            raise
+        keep()
     return Completed(name=trial.judgement.decision.value.capitalize(), message=trial.judgement.reason)
 
 
 @step
 def admit(params: Params) -> list[Arrival]:
-    """Move the files of every inbox to where they belong."""
-    folders = [folder for folder in map(Path, params.problems.folders) if has_arrivals(folder)]
-    arrivals: list[Arrival] = []
+    """Move the files of every inbox to where they belong; returns all that nobody was told of yet."""
+    everywhere = [Path(folder) for folder in params.problems.folders]
+    folders = [folder for folder in everywhere if has_arrivals(folder)]
     if folders:
         with open_judge(changed(params.judge, tier="screen", workers=1)) as judge:
 
@@ -112,9 +122,12 @@ def admit(params: Params) -> list[Arrival]:
                 return judge.judge(problem, baseline_candidate(problem, "eager"), seed=params.seed)
 
             for folder in folders:
-                for arrival in admit_problems(folder, examine):
+                for arrival in admit_problems(
+                    folder, examine, beside=[other for other in everywhere if other != folder]
+                ):
                     get_run_logger().info(": ".join(filter(None, (arrival.name, arrival.fate.value, arrival.headline))))
-                    arrivals.append(arrival)
+                    note_arrival(arrival)
+    arrivals = noted_arrivals()
     show_arrivals(arrivals)
     return arrivals
 
@@ -126,11 +139,12 @@ def compare(params: Params) -> Trial:
     champion = registry.champion()
     if champion is not None and champion.digest == digest:
         return unchanged(champion)
-    policies, digests = {CHALLENGER: POLICY}, {CHALLENGER: digest}
+    policies, digests, forms = {CHALLENGER: POLICY}, {CHALLENGER: digest}, {CHALLENGER: params.policy}
     if champion is not None:
+        forms[CHAMPION] = champion_params(champion)
         policies[CHAMPION] = registry.fetch(champion, CHAMPIONS)
         digests[CHAMPION] = champion.digest
-    comparison = begin_comparison(params, policies, digests)
+    comparison = begin_comparison(params, policies, digests, forms)
     artifact = cast(UUID, create_progress_artifact(0.0, key="retrain-progress", description="comparing the policies"))
 
     def on_progress(share: float, words: str) -> None:
@@ -152,6 +166,22 @@ def compare(params: Params) -> Trial:
 def conclude(params: Params, trial: Trial) -> dict[str, str]:
     """Write the decision down, and move the alias where it says so; where things are, by what they are called."""
     return conclude_trial(params, trial, POLICY)
+
+
+@step
+def tell(trial: Trial, arrivals: list[Arrival], links: dict[str, str]) -> None:
+    """The run's page, and the event where the challenger is worse."""
+    try:
+        announce(trial, arrivals, links)
+    except httpx.HTTPError as error:
+        raise RetryableError(f"the Prefect server does not take the run's page: {error}") from error
+
+
+def keep() -> None:
+    """Version the history, where somebody has asked for it, and push."""
+    if is_versioned():
+        version_history()
+    push()
 
 
 @step

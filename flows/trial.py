@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 
+from flows.champion_params import as_tag
 from flows.versioning import dvc_lock_digest, provenance, tag_champion
+from tasks.errors import MachineError
 from tasks.params import Params
 from tasks.registry import PolicyVersion, Registry
 from tasks.report.comparison import Bout, Decision, Judgement
@@ -61,13 +64,17 @@ def conclude_trial(params: Params, trial: Trial, policy: Path) -> dict[str, str]
     if not trial.judgement.decision.makes_champion:
         return links | (_version_link(registry, trial.champion, "champion") if trial.champion else {})
     numbers = {f"cuda_l1.{name.replace('/', '.')}": f"{value:.4g}" for name, value in metrics.items()}
-    version = registry.register(policy, mlflow_run_id=run, tags=facts | numbers)
+    version = registry.register(policy, mlflow_run_id=run, tags=facts | numbers | as_tag(params.policy))
     registry.promote(version, over=trial.champion)
     return links | _version_link(registry, version, "new champion") | _tag(version, trial.judgement.reason)
 
 
 def _tag(version: PolicyVersion, reason: str) -> dict[str, str]:
-    tag = tag_champion(version, reason)
+    try:
+        tag = tag_champion(version, reason)
+    except (MachineError, OSError, TimeoutExpired) as error:
+        # The alias has moved: what lacks its tag is champion all the same.
+        return {"warning, no git tag": " ".join(str(error).split())}
     return {"git tag": tag} if tag else {}
 
 

@@ -53,12 +53,17 @@ def git_commit() -> str | None:
 
 
 def tag_champion(policy: PolicyVersion, reason: str) -> str | None:
-    """An annotated tag on a commit of the files as they are, DVC's among them; returns its name, or None without git.
+    """An annotated tag on a commit of the files as they are, DVC's among them; returns its name.
+
+    None without git, and in a workspace that lies within another repository, which ignores it or is not its own.
 
     The commit is a child of the one that is checked out and on no branch: neither the index nor the branch nor any file
     is touched, so people may be at work in the same folder. A version that has its tag keeps it.
+
+    Raises:
+        MachineError: if git fails.
     """
-    if git_commit() is None:
+    if git_commit() is None or not _is_own_repository():
         return None
     day = time.strftime("%Y-%m-%d", time.gmtime(policy.created_at))
     name = f"{TAGS}/{day}-champion-{policy.version}"
@@ -96,6 +101,11 @@ def push_outputs() -> bool:
     if pushed.returncode:
         raise PushError(f"dvc push to {remote.stdout.strip()} failed: {pushed.stderr.strip()[-500:]}")
     return True
+
+
+def _is_own_repository() -> bool:
+    ignored = _run(["git", "check-ignore", "--quiet", "dvc.yaml"], GIT_LIMIT_S).returncode == 0
+    return not ignored and Path(_git("rev-parse", "--show-toplevel")).resolve() == Path.cwd().resolve()
 
 
 def _git(*arguments: str, environment: dict[str, str] | None = None) -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from tasks.errors import CudaL1Error, PolicyError, RetryableError
+from tasks.errors import CudaL1Error, PolicyError
+from tasks.registry_errors import registry_error
 from tasks.tracking import EXPERIMENT, RUN_ID_TAG, tracking_uri
 
 if TYPE_CHECKING:
@@ -30,10 +31,6 @@ PAGES_VARIABLE = "CUDA_L1_MLFLOW_PAGES"
 SAFE_SUFFIXES = (".json", ".safetensors", ".txt", ".jinja", ".model")
 """What a policy is made of. Anything else, such as a pickle, might run code when it is loaded."""
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # its own are minutes each
-
-
-class RegistryError(RetryableError):
-    """The model registry does not answer."""
 
 
 class ChampionChangedError(CudaL1Error):
@@ -82,6 +79,7 @@ class Registry:
 
     Raises:
         RegistryError: from every method, if MLflow does not answer.
+        MachineError: from every method, if it answers that it will not.
     """
 
     def __init__(self) -> None:
@@ -105,8 +103,11 @@ class Registry:
             folder: where versions are kept, each under its digest.
 
         Raises:
-            PolicyError: if the registry no longer holds what was registered.
+            PolicyError: if the registry no longer holds what was registered, or it was not registered here.
         """
+        if not policy.digest:
+            words = f"version {policy.version} of {MODEL} was not registered here: it lacks the tag {DIGEST_TAG}"
+            raise PolicyError(f"{words}; move the alias {CHAMPION!r} to a version that has it")
         target = folder / policy.digest
         if target.is_dir() and policy_digest(target) == policy.digest:
             return target
@@ -150,7 +151,7 @@ class Registry:
         return mlflow_run_id
 
     def register(self, folder: Path, *, mlflow_run_id: str, tags: Mapping[str, str]) -> PolicyVersion:
-        """The version that holds the files of a folder: one that is there already, or else a new one."""
+        """The version that holds the files of a folder: one there already, with the tags it lacks, or a new one."""
         from mlflow.exceptions import MlflowException
 
         digest = policy_digest(folder)
@@ -163,7 +164,9 @@ class Registry:
             # Compared here: a filter would also find versions that were never finished.
             for found in client.search_model_versions(f"name = '{MODEL}'"):
                 if found.tags.get(DIGEST_TAG) == digest:
-                    return _policy_version(found)
+                    for name in tags.keys() - found.tags.keys():
+                        client.set_model_version_tag(MODEL, found.version, name, tags[name])
+                    return _policy_version(client.get_model_version(MODEL, found.version))
             client.log_artifacts(mlflow_run_id, str(folder), _artifact(digest))
             made = client.create_model_version(
                 MODEL,
@@ -214,8 +217,7 @@ def _answering(uri: str) -> "Iterator[MlflowClient]":
     try:
         yield MlflowClient(uri)
     except (MlflowException, OSError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RegistryError(f"the model registry at {uri} does not do what it was asked: {reason}") from error
+        raise registry_error(uri, error) from error
 
 
 def _artifact(digest: str) -> str:
@@ -234,8 +236,7 @@ def _log_file(client: "MlflowClient", mlflow_run_id: str, name: str, content: by
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_bytes(content)
+        (path := Path(folder) / name).write_bytes(content)
         client.log_artifact(mlflow_run_id, str(path))
 
 

@@ -4,11 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from flows.workspace import make_workspace
+from tasks.judge.verdict import Status, Timing, Verdict
+from tasks.problems.problem import Problem
 from tests.stage_runs import CLOSED
 from tests.training_builders import SCALED
 
 TRAIN, HELD_OUT = (8, 12), (16, 20, 24, 28)
 """Sizes: one for each problem. They stand nowhere in a right candidate, so one text that is learnt solves them all."""
+
+NEW = SCALED.replace("2.0", "3.0")
+"""Another problem than SCALED."""
 
 
 def of_size(size: int) -> str:
@@ -62,3 +67,24 @@ def project(folder: Path, **changes: Any) -> Path:
     for size in (*TRAIN, *HELD_OUT):
         (problems / "level1" / f"size{size}.py").write_text(of_size(size))
     return root
+
+
+def accept(problem: Problem) -> Verdict:
+    """What a judge says of a good problem."""
+    return Verdict(
+        candidate_id=problem.problem_id,
+        problem_id=problem.problem_id,
+        status=Status.CORRECT,
+        device="test",
+        protocol="test",
+        timing=Timing(baseline="eager", reference_ms=(1.0,), candidate_ms=(1.0,)),
+        seconds=0.0,
+        judged_at=0.0,
+    )
+
+
+def write(folder: Path, name: str, source: str | bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(source.encode() if isinstance(source, str) else source)
+    return path

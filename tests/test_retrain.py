@@ -94,7 +94,11 @@ def untrained(folder: Path) -> Path:
 def make_champion(machine: Machine, folder: Path) -> None:
     registry = machine.registry
     run = registry.record("before", tags={}, metrics={}, files={})
-    registry.promote(registry.register(folder, mlflow_run_id=run, tags={}), over=None)
+    from flows.champion_params import as_tag
+    from tasks.params import load_params
+
+    version = registry.register(folder, mlflow_run_id=run, tags=as_tag(load_params().policy))
+    registry.promote(version, over=None)
 
 
 @pytest.fixture(scope="module")

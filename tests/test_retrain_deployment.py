@@ -7,7 +7,7 @@ import pytest
 from flows.retrain import DEFAULTS
 from tasks.errors import MachineError, ParamsError
 from tasks.params import RetrainParams
-from tasks.registry import RegistryError
+from tasks.registry_errors import RegistryError
 from tests.prefect_server import prefect_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

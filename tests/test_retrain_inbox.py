@@ -11,31 +11,17 @@ from flows import inbox
 from flows.inbox import REASON_SUFFIX, Arrival, Fate, admit_problems
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.judge import Judge
-from tasks.judge.verdict import Status, Timing, Verdict
+from tasks.judge.verdict import Verdict
 from tasks.params import ProblemsParams
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
 from tests.judge_builders import PARAMS
+from tests.retrain_builders import NEW, accept, write
 from tests.training_builders import SCALED
 
-NEW = SCALED.replace("2.0", "3.0")
 DEGENERATE = SCALED.replace("torch.relu(out) * 2.0", "torch.relu(out) * 0.0")
 CALLS_HOME = "import socket\nsocket.create_connection(('127.0.0.1', {port}), 2)\n" + SCALED
 ENDS_ITS_PROCESS = SCALED.replace("out = self.linear(x)", "import os; os._exit(0)")
-
-
-def accept(problem: Problem) -> Verdict:
-    """What a judge says of a good problem."""
-    return Verdict(
-        candidate_id=problem.problem_id,
-        problem_id=problem.problem_id,
-        status=Status.CORRECT,
-        device="test",
-        protocol="test",
-        timing=Timing(baseline="eager", reference_ms=(1.0,), candidate_ms=(1.0,)),
-        seconds=0.0,
-        judged_at=0.0,
-    )
 
 
 @pytest.fixture
@@ -44,13 +30,6 @@ def folder(tmp_path) -> Path:
     write(tmp_path, "level1/scaled.py", SCALED)
     (tmp_path / "catalogue.yaml").write_text("level1/scaled: {family: scaling, title: Scaled}")  # no newline at its end
     return tmp_path
-
-
-def write(folder: Path, name: str, source: str | bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(source.encode() if isinstance(source, str) else source)
-    return path
 
 
 def files(folder: Path) -> set[str]:

@@ -1,11 +1,14 @@
 """The registry of policies: what is registered, who is champion, and that doing it twice changes nothing."""
 
+import errno
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tasks.errors import PolicyError
-from tasks.registry import MODEL, PAGES_VARIABLE, ChampionChangedError, Registry, RegistryError, policy_digest
+from tasks.errors import MachineError, PolicyError, RetryableError
+from tasks.registry import DIGEST_TAG, MODEL, PAGES_VARIABLE, ChampionChangedError, Registry, policy_digest
+from tasks.registry_errors import RegistryError, registry_error
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +36,12 @@ def registry(tmp_path, monkeypatch, store) -> Registry:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
     return Registry()
+
+
+def answer(code: str) -> Exception:
+    from mlflow.exceptions import RestException
+
+    return RestException({"error_code": code, "message": "no"})
 
 
 def record(registry: Registry, run_id: str, **metrics: float) -> str:
@@ -113,6 +122,40 @@ def test_a_pickle_is_not_registered(registry, tmp_path) -> None:
     (folder / "training_args.bin").write_bytes(b"\x80\x04")
     with pytest.raises(PolicyError, match="must load without running code"):
         registry.register(folder, mlflow_run_id="none", tags={})
+
+
+def test_a_champion_that_no_retraining_registered_is_refused_by_name(registry, tmp_path) -> None:
+    run = record(registry, "retrain-1")
+    made = registry.register(write_policy(tmp_path / "policy"), mlflow_run_id=run, tags={})
+    with pytest.raises(
+        PolicyError, match=f"version 1 of {MODEL} was not registered here: it lacks the tag {DIGEST_TAG}"
+    ):
+        registry.fetch(replace(made, digest=""), tmp_path / "champions")
+
+
+def test_a_version_that_is_there_already_gets_the_tags_it_lacks(registry, tmp_path) -> None:
+    folder, run = write_policy(tmp_path / "policy"), record(registry, "retrain-1")
+    registry.register(folder, mlflow_run_id=run, tags={"old": "first"})
+    again = registry.register(folder, mlflow_run_id=run, tags={"old": "second", "new": "second"})
+    assert (again.version, again.tags["old"], again.tags["new"]) == (1, "first", "second")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_worth_a_try"),
+    [
+        pytest.param(OSError(errno.ENOSPC, "No space left on device"), False, id="disk full"),
+        pytest.param(PermissionError(errno.EACCES, "Permission denied"), False, id="no permission"),
+        pytest.param(ConnectionResetError(errno.ECONNRESET, "reset"), True, id="connection lost"),
+        pytest.param(answer("PERMISSION_DENIED"), False, id="403"),
+        pytest.param(answer("UNAUTHENTICATED"), False, id="401"),
+        pytest.param(answer("INVALID_PARAMETER_VALUE"), False, id="a wrong request"),
+        pytest.param(answer("TEMPORARILY_UNAVAILABLE"), True, id="503"),
+    ],
+)
+def test_only_what_may_pass_is_worth_another_try(error, is_worth_a_try) -> None:
+    found = registry_error("http://registry", error)
+    assert isinstance(found, RetryableError if is_worth_a_try else MachineError)
+    assert "http://registry" in str(found)
 
 
 def test_no_answer_is_an_error_worth_another_try(tmp_path, monkeypatch) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.trial import _tag
 from flows.versioning import PushError, git_commit, push_outputs, tag_champion
 from tasks.registry import PolicyVersion
 
@@ -78,6 +79,26 @@ def test_without_git_there_is_no_tag(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert git_commit() is None
     assert tag_champion(version(), "why") is None
+
+
+@pytest.mark.parametrize("ignored", ["/work/", ""], ids=["ignored", "not ignored"])
+def test_a_workspace_within_another_repository_gets_no_tag(repository, monkeypatch, ignored):
+    with (repository / ".gitignore").open("a") as file:
+        file.write(f"{ignored}\n")
+    workspace = repository / "work" / "smoke"
+    workspace.mkdir(parents=True)
+    (workspace / "dvc.yaml").write_text("stages: {}\n")
+    monkeypatch.chdir(workspace)
+    assert tag_champion(version(), "why") is None
+    assert git("tag", "--list") == ""
+
+
+def test_a_tag_that_fails_is_a_warning_and_not_the_end(repository):
+    retrained(repository)
+    (repository / ".git" / "refs" / "tags" / "retrain").write_text("in the way of a folder")
+    (warning,) = _tag(version(), "why").items()
+    assert warning[0] == "warning, no git tag"
+    assert "git tag" in warning[1]
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 Two numbers are compared on every problem: the log of the speedup that the policy's best candidate comes to, where a
 policy without a correct one counts as the reference that would be used instead (1.0x), and the share of its samples
-that are correct. Pairing removes what makes one problem easier than another, which both policies share.
+that are correct. Problems on which either's times never settled say nothing about speed. Pairing removes what makes one
+problem easier than another, which both policies share.
 """
 
 import math
@@ -42,6 +43,8 @@ class Skill:
     num_correct: int
     speedup: float | None
     """Of its best candidate, timed afresh; None where it has none that is correct."""
+    is_unstable: bool = False
+    """Whether it has none whose times settled, though some are correct: how fast it is here is not known."""
 
     @property
     def share_correct(self) -> float:
@@ -58,6 +61,10 @@ class Bout:
     champion: Skill | None
     """None where there is no champion yet."""
 
+    @property
+    def tells_speed(self) -> bool:
+        return not (self.challenger.is_unstable or (self.champion and self.champion.is_unstable))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedTest:
@@ -73,6 +80,8 @@ class PairedTest:
     p_better: float
     """Probability of a difference at least as large if neither policy were better."""
     p_worse: float
+    num_left_out: int = 0
+    """Problems that say nothing, since times on them never settled."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,11 +128,13 @@ def decide(
 
 def paired_tests(bouts: Sequence[Bout], *, seed: int) -> tuple[PairedTest, ...]:
     """Of speedup and share correct, over the bouts that have a champion."""
-    pairs = [(bout.challenger, bout.champion) for bout in bouts if bout.champion is not None]
-    return tuple(
-        _paired_test(name, [value(challenger) - value(champion) for challenger, champion in pairs], seed=seed)
-        for name, value in _NUMBERS.items()
-    )
+    paired = [bout for bout in bouts if bout.champion is not None]
+    tests = []
+    for name, value in _NUMBERS.items():
+        counted = [bout for bout in paired if name != SPEED or bout.tells_speed]
+        differences = [value(bout.challenger) - value(bout.champion) for bout in counted if bout.champion]
+        tests.append(_paired_test(name, differences, num_left_out=len(paired) - len(counted), seed=seed))
+    return tuple(tests)
 
 
 def sign_flip_p(differences: Sequence[float], *, seed: int) -> float:
@@ -160,7 +171,7 @@ def log_speedup(skill: Skill) -> float:
 _NUMBERS: dict[str, Callable[[Skill], float]] = {SPEED: log_speedup, CORRECT: lambda skill: skill.share_correct}
 
 
-def _paired_test(number: str, differences: Sequence[float], *, seed: int) -> PairedTest:
+def _paired_test(number: str, differences: Sequence[float], *, num_left_out: int, seed: int) -> PairedTest:
     return PairedTest(
         number=number,
         difference=mean(differences) or 0.0,
@@ -168,6 +179,7 @@ def _paired_test(number: str, differences: Sequence[float], *, seed: int) -> Pai
         num_differing=sum(difference != 0 for difference in differences),
         p_better=sign_flip_p(differences, seed=seed),
         p_worse=sign_flip_p([-difference for difference in differences], seed=seed),
+        num_left_out=num_left_out,
     )
 
 
@@ -196,6 +208,8 @@ def _scope(bouts: Sequence[Bout]) -> str:
 
 def _words(test: PairedTest) -> str:
     p = f"p {test.p_better:.3g} for better, {test.p_worse:.3g} for worse, {test.num_differing} problems differ"
+    if test.num_left_out:
+        p += f", {test.num_left_out} left out because times on them never settled"
     low, high = (test.interval.low, test.interval.high) if test.interval else (None, None)
     if test.number == SPEED:
         where = f" ({math.exp(low):.3f} to {math.exp(high):.3f})" if low is not None and high is not None else ""

@@ -26,14 +26,17 @@ def bout_rows(bouts: Sequence[Bout]) -> list[dict[str, str]]:
 
 
 def comparison_metrics(bouts: Sequence[Bout], judgement: Judgement) -> dict[str, float]:
-    """The numbers for MLflow, by split and policy; a problem without a correct candidate counts as 1.0x."""
+    """The numbers for MLflow, by split and policy; a problem without a correct candidate counts as 1.0x.
+
+    Problems on which either's times never settled are left out of the speedups."""
     metrics: dict[str, float] = {}
     for split in Split:
         there = [bout for bout in bouts if bout.split is split]
+        timed = _skills([bout for bout in there if bout.tells_speed])
         for role, skills in _skills(there).items():
             metrics[f"{split}/{role}/share_correct"] = sum(skill.share_correct for skill in skills) / len(skills)
             metrics[f"{split}/{role}/geomean"] = (
-                geometric_mean(or_reference([skill.speedup for skill in skills])) or 1.0
+                geometric_mean(or_reference([skill.speedup for skill in timed.get(role, ())])) or 1.0
             )
     for test in judgement.tests:
         name = test.number.replace(" ", "_")
@@ -56,6 +59,8 @@ def decision_page(judgement: Judgement, metrics: Mapping[str, float], links: Map
             *rows,
         ]
         lines += ["", "A problem without a correct candidate counts as 1.0x: the reference would be used instead.", ""]
+        if any(test.num_left_out for test in judgement.tests):
+            lines += ["Problems on which either policy's times never settled are left out of the speedups.", ""]
     for name, where in links.items():
         lines.append(f"- [{name}]({where})" if where.startswith("http") else f"- {name}: `{where}`")
     return "\n".join(lines) + "\n"
@@ -102,6 +107,8 @@ def _skills(bouts: Sequence[Bout]) -> dict[str, list[Skill]]:
 
 def _in_words(skill: Skill) -> str:
     share = f"{skill.num_correct} of {skill.num_samples} correct"
+    if skill.is_unstable:
+        return f"unstable, {share}"
     return share if skill.speedup is None else f"{skill.speedup:.3f}x, {share}"
 
 
