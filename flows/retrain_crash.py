@@ -26,7 +26,7 @@ MAX_CRASHES = 3
 """What crashes a run that often, such as too little memory, will do so again."""
 LOST, CRASHED = "a retraining has vanished", "a retraining has crashed"
 _ENDED = {f"prefect.flow-run.{name}" for name in ("Completed", "Failed", "Cancelled", "Crashed")}
-_HEARTBEAT = "prefect.flow-run.heartbeat"
+_ALIVE = {"prefect.flow-run.Running", "prefect.flow-run.heartbeat"}
 
 
 @flow(name="pick_up", persist_result=False)
@@ -57,8 +57,8 @@ def watch_for_crashes(client: SyncPrefectClient, *, retrain_id: UUID, pick_up_id
     of_retrain: dict[str, str | list[str]] = {"prefect.resource.id": f"prefect.deployment.{retrain_id}"}
     run_id = {"__prefect_kind": "jinja", "template": "{{ flow_run.id }}"}
     lost = EventTrigger(
-        after={_HEARTBEAT},
-        expect={_HEARTBEAT, *_ENDED},
+        after=_ALIVE,
+        expect=_ALIVE | _ENDED,
         match={"prefect.resource.id": ["prefect.flow-run.*"]},
         match_related=of_retrain,
         for_each={"prefect.resource.id"},

@@ -34,12 +34,12 @@ from flows.soak_retrain_runs import (
     bring,
     enthrone_untrained,
     finished,
-    freeze_evaluate,
     is_over,
     make_untrained,
     pause,
 )
 from tasks.errors import MachineError
+from tasks.registry import policy_digest
 
 NEWS = ("better", "worse", "better", "worse", "better", "worse", "better", "problem")
 DISK = "640m"
@@ -73,7 +73,6 @@ class Soak:
     def prepare(self) -> None:
         """The first night, undisturbed: every stage, and a champion that knows nothing is beaten."""
         begun = time.monotonic()
-        freeze_evaluate(self._machine, frozen=True)
         make_untrained(self._machine)
         self._witness.set_champion(enthrone_untrained(self._machine))
         state = finished(self._machine, begin(self._machine))
@@ -90,6 +89,8 @@ class Soak:
         if news == "better":
             self._witness.set_champion(enthrone_untrained(self._machine))
         bring(self._machine, news, number)
+        if news == "worse":
+            self._witness.losers.add(policy_digest(self._machine.root / POLICY))
         run_id, struck = self._struck(faults, rng, usual_s=self._usual_s / (1 if news == "problem" else 2))
         states: list[str] = []
         violations: list[str] = []

@@ -68,16 +68,15 @@ def _stages(machine: Machine) -> list[psutil.Process]:
 
 def _kill_machine(machine: Machine, rng: random.Random) -> Undo | None:
     """Everything but the server at once, as when the machine with the runner loses power."""
-    if not flow_processes(machine):
+    if machine.runner is None or not flow_processes(machine):
         return None
     for process in [machine.runner, *machine.below_runner()]:
         with suppress(psutil.Error):
-            if process is not None:
-                process.kill()
+            process.kill()
     return machine.start_runner
 
 
-def _kill_runner(machine: Machine, rng: random.Random) -> Undo | None:
+def _kill_runner(machine: Machine, rng: random.Random) -> Undo:
     assert machine.runner is not None
     machine.runner.kill()
     return machine.start_runner
@@ -117,7 +116,7 @@ def _refuse_remote(machine: Machine, rng: random.Random) -> Undo:
 
 def _damage_cache(machine: Machine, rng: random.Random) -> Undo | None:
     """One bit of one file, with times and permissions as they were."""
-    files = sorted(path for path in (machine.root / ".dvc/cache/files/md5").rglob("*") if path.is_file())
+    files = [path for path in sorted((machine.root / ".dvc/cache/files/md5").rglob("*")) if path.is_file()]
     files = [path for path in files if path.suffix != ".dir" and path.stat().st_size]
     if not files:
         return None
@@ -162,17 +161,16 @@ def _lock_store(machine: Machine, rng: random.Random) -> Undo:
     return connection.close
 
 
-def _hide_store(machine: Machine, rng: random.Random) -> Undo:
+def _hide_store(machine: Machine, rng: random.Random) -> Undo | None:
     """MLflow's files cannot be reached: where they were is nothing."""
-    store, aside = machine.root / "mlruns", machine.folder / "mlruns.aside"
-    if store.exists():
-        shutil.move(store, aside)
-    store.write_text("no folder")
+    store, aside = machine.root / "mlruns", machine.root / "mlruns.aside"
+    store.rename(aside)
+    with suppress(IsADirectoryError):  # somebody was faster, and files go astray for a while
+        store.write_text("no folder")
 
     def undo() -> None:
-        store.unlink(missing_ok=True)
-        if aside.exists():
-            shutil.move(aside, store)
+        shutil.rmtree(store) if store.is_dir() else store.unlink()
+        aside.rename(store)
 
     return undo
 

@@ -2,22 +2,19 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from flows.dvc_cache import mend_cache
 from flows.retrain_start import holder, only_one
-from flows.soak_retrain_faults import flip_a_bit
 from flows.workspace import make_workspace
 from tests.prefect_server import prefect_server
 from tests.service_builders import free_ports
@@ -53,53 +50,6 @@ def until(found: Callable[[], Any], limit_s: float = LIMIT_S) -> Any:
     return result
 
 
-@pytest.fixture
-def cached(tmp_path, monkeypatch) -> Path:
-    """A DVC project with a file and a folder among its outputs, both in the cache."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".dvc").mkdir()
-    (tmp_path / ".dvc" / "config").write_text("[core]\n    no_scm = true\n    analytics = false\n")
-    stage = {"cmd": "echo one > file && mkdir folder && echo two > folder/part", "outs": ["file", "folder"]}
-    (tmp_path / "dvc.yaml").write_text(json.dumps({"stages": {"sft": stage}}))
-    dvc("repro")
-    return tmp_path
-
-
-def dvc(*arguments: str) -> str:
-    return subprocess.run([sys.executable, "-m", "dvc", *arguments], check=True, capture_output=True, text=True).stdout
-
-
-def cached_file(root: Path, content: str) -> Path:
-    (found,) = [
-        path for path in (root / ".dvc/cache/files").rglob("*") if path.is_file() and path.read_text() == content
-    ]
-    return found
-
-
-@pytest.mark.parametrize(("content", "output"), [("one\n", "file"), ("two\n", "folder/part")])
-def test_a_damaged_cache_file_is_made_anew_from_its_output(cached, content, output):
-    damaged = cached_file(cached, content)
-    flip_a_bit(damaged, random.Random(0))
-    assert damaged.read_text() != content
-    assert mend_cache() == [Path(output)]
-    assert damaged.read_text() == content
-    assert damaged.stat().st_mode & 0o777 == 0o444
-    assert mend_cache() == []
-    assert "didn't change, skipping" in dvc("repro")
-
-
-def test_a_damaged_cache_file_without_a_whole_output_is_removed_and_made_by_its_stage(cached):
-    damaged = cached_file(cached, "one\n")
-    flip_a_bit(damaged, random.Random(0))
-    (cached / "file").unlink()
-    assert mend_cache() == [Path("file")]
-    assert not damaged.exists()
-    (cached / "folder/part").unlink()  # mkdir is to make it
-    (cached / "folder").rmdir()
-    dvc("repro")
-    assert (cached / "file").read_text() == cached_file(cached, "one\n").read_text()
-
-
 def test_a_killed_flow_leaves_no_dvc_and_no_stage_behind(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".dvc").mkdir()
@@ -121,7 +71,7 @@ def test_a_killed_flow_leaves_no_dvc_and_no_stage_behind(tmp_path, monkeypatch):
     assert int(pid.read_text()) in {process.pid for process in below}
     flow.kill()
     flow.wait()
-    until(lambda: not any(is_alive(process) for process in below), 20.0)
+    until(lambda: not any(map(is_alive, below)))
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -171,7 +121,10 @@ class Served:
             "PREFECT_CLIENT_MAX_RETRIES": "0",
         }
         self.environment.pop("PYTHONPATH", None)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.server = ExitStack()
+
+    def start_server(self) -> None:
+        self.server.enter_context(prefect_server(self.home, port=self.port))
 
     def serve(self) -> None:
         with self.log.open("ab") as log:
@@ -183,6 +136,12 @@ class Served:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def end(self) -> None:
+        for process in [*psutil.Process(self.process.pid).children(recursive=True), self.process]:
+            process.kill()
+        self.process.wait()
+        self.server.close()
 
     def begin(self) -> tuple[Any, int]:
         """A run and its process, once that has begun."""
@@ -207,29 +166,27 @@ class Served:
         with self.client() as client:
             return client.read_flow_run_states(run_id)
 
-    def ends(self, run_id: Any) -> Any:
-        """How a run ends that is told to."""
+    def completes(self, run_id: Any) -> None:
+        """A run that is told to end."""
         (self.root / "enough").touch()
-        return until(lambda: (last := self.states(run_id)[-1]).is_final() and last)
+        until(lambda: self.states(run_id)[-1].is_completed())
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory) -> Iterator[Served]:
     made = Served(tmp_path_factory.mktemp("served"))
-    with prefect_server(made.home, port=made.port):
-        made.serve()
-        until(lambda: "being served" in made.log.read_text().replace("\n", " "))
-        yield made
-        assert made.process is not None
-        for process in [*psutil.Process(made.process.pid).children(recursive=True), made.process]:
-            process.kill()
+    made.start_server()
+    made.serve()
+    until(lambda: "being served" in made.log.read_text().replace("\n", " "))
+    yield made
+    made.end()
 
 
 def test_a_run_whose_process_was_killed_is_begun_again(served):
     run_id, pid = served.begin()
     os.kill(pid, signal.SIGKILL)
     served.begun()
-    assert served.ends(run_id).is_completed()
+    served.completes(run_id)
     (crashed,) = [state for state in served.states(run_id) if state.is_crashed()]
     assert "-9" in crashed.message
     (again,) = [state for state in served.states(run_id) if state.name == "AwaitingRetry"]
@@ -245,22 +202,19 @@ def test_a_run_that_vanished_with_who_served_it_is_begun_again_by_who_serves_nex
     assert "nothing was heard of its process" in served.states(run_id)[-1].message
     served.serve()
     served.begun()
-    assert served.ends(run_id).is_completed()
+    served.completes(run_id)
 
 
 def test_a_run_outlives_who_serves_it_and_is_not_begun_twice(served):
     """Also if the server takes it for dead meanwhile, as after an outage of its own."""
-    from flows.retrain_crash import LOST_S
-
     run_id, pid = served.begin()
     served.process.kill()
     served.process.wait()
-    until(lambda: served.states(run_id)[-1].is_crashed(), LOST_S + LIMIT_S)
+    until(lambda: served.states(run_id)[-1].is_crashed())
     served.serve()
-    until(lambda: served.states(run_id)[-1].is_running())
-    assert "its process lives" in served.states(run_id)[-1].message
+    until(lambda: "its process lives" in (served.states(run_id)[-1].message or ""))
     assert psutil.pid_exists(pid)
-    assert served.ends(run_id).is_completed()
+    served.completes(run_id)
 
 
 def test_what_crashes_every_time_is_given_up(served):
@@ -282,13 +236,9 @@ def test_what_crashes_every_time_is_given_up(served):
         assert f"crashed {MAX_CRASHES} times, the last time so: no memory" in given_up.message
 
 
-def test_who_serves_outlives_a_server_that_is_away_for_long(tmp_path):
-    made = Served(tmp_path)
-    with prefect_server(made.home, port=made.port):
-        made.serve()
-        until(lambda: "being served" in made.log.read_text().replace("\n", " "))
-    until(lambda: "waiting for it" in made.log.read_text())
-    with prefect_server(made.home, port=made.port):
-        run_id, _ = made.begin()
-        assert made.ends(run_id).is_completed()
-    made.process.kill()
+def test_who_serves_outlives_a_server_that_is_away_for_long(served):
+    served.server.close()
+    until(lambda: "waiting for it" in served.log.read_text())
+    served.start_server()
+    run_id, _ = served.begin()
+    served.completes(run_id)
