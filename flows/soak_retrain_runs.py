@@ -102,12 +102,10 @@ def make_untrained(machine: Machine) -> None:
 
 def enthrone_untrained(machine: Machine) -> int:
     """Make it champion by hand, as somebody may who looks at the registry; its version."""
-    from mlflow import MlflowClient
-
-    from tasks.registry import CHAMPION, MODEL, Registry
+    from tasks.registry import Registry
 
     registry = Registry()
     run = registry.record("by hand", tags={}, metrics={}, files={})
     made = registry.register(machine.folder / "untrained", mlflow_run_id=run, tags={})
-    MlflowClient(registry.uri).set_registered_model_alias(MODEL, CHAMPION, str(made.version))
+    registry.promote(made, over=registry.champion())
     return made.version

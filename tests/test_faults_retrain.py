@@ -224,9 +224,8 @@ def test_what_crashes_every_time_is_given_up(served):
     from flows.retrain_crash import MAX_CRASHES, pick_up
 
     with served.client() as client, temporary_settings({PREFECT_API_URL: served.url}):
-        run = client.create_flow_run_from_deployment(
-            client.read_deployment_by_name("policy_regressed/alarm").id, state=Crashed(message="no memory")
-        )
+        nobody_serves = client.create_deployment(flow_id=client.create_flow_from_name("lonely"), name="lonely")
+        run = client.create_flow_run_from_deployment(nobody_serves, state=Crashed(message="no memory"))
         for _ in range(MAX_CRASHES - 1):
             assert pick_up.fn(run.id).is_completed()
             assert client.read_flow_run(run.id).state.name == "AwaitingRetry"
