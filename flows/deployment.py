@@ -18,6 +18,7 @@ from uuid import UUID
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
+import httpx
 from prefect import serve
 from prefect.automations import Automation
 from prefect.client.orchestration import get_client
@@ -144,12 +145,19 @@ def serve_on(url: str, deployments: Sequence[RunnerDeployment]) -> None:
             # Late, and catch_up says what becomes of it.
             serve(*deployments, limit=1, heartbeat_seconds=HEARTBEAT_S, pause_on_shutdown=False)
             return
-        except Exception as error:  # whatever stopped Prefect's runner, which gives up after some minutes
-            if is_alive(url):
+        except Exception as error:  # groups of whatever stopped Prefect's runner
+            if not _is_outage(error):
                 raise
-            say(f"no Prefect server answers at {url} ({type(error).__name__}): waiting for it")
+            say(f"no Prefect server answered at {url}: waiting for it")
         while not is_alive(url):
             time.sleep(POLL_S)
+
+
+def _is_outage(error: BaseException) -> bool:
+    """Whether Prefect's runner has given up on its server, as it does after some minutes."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_outage, error.exceptions))
+    return isinstance(error, httpx.TransportError) or "exceeded error threshold" in str(error)
 
 
 if __name__ == "__main__":
