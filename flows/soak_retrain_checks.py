@@ -26,9 +26,11 @@ class Witness:
 
     def look(self) -> None:
         """Note every verdict that a journal holds by now."""
-        for path in (self._machine.root / "work").rglob("verdicts.jsonl"):
-            stage = "retrain" if "comparisons" in path.parts else path.parent.parent.name
-            self._journalled |= {(stage, candidate_id) for candidate_id in _ids(path)}
+        for stage, pattern in (
+            {stage: f"{stage}/*" for stage in JUDGING} | {"retrain": "retrain/comparisons/*"}
+        ).items():
+            for path in (self._machine.root / "work").glob(f"{pattern}/verdicts.jsonl"):
+                self._journalled |= {(stage, candidate_id) for candidate_id in _ids(path)}
 
     def set_champion(self, version: int) -> None:
         """Somebody has moved the alias by hand."""
