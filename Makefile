@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test test-long lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history clean
+.PHONY: help setup repro smoke test test-long lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history soak-retrain clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -69,6 +69,9 @@ soak: setup  ## 2,000 judgements in a row, looking for what they leave behind; r
 
 soak-history: setup  ## four writers and four readers of one history for 10 minutes, killed at random
 	@python -m flows.soak_history
+
+soak-retrain: setup  ## nights of retraining struck by 200 faults; resumes, results in work/soak_retrain
+	@python -m flows.soak_retrain $(SOAK_RETRAIN)
 
 clean:  ## remove working folders; data/, the history and .venv stay
 	@[ ! -d work/services ] || python -m flows.services down

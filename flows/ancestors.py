@@ -10,6 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
+
 POLL_S = 0.5
 LAUNCHERS = ("dvc", "make", "sh", "dash", "bash")
 
@@ -19,6 +21,11 @@ def end_with_ancestors() -> None:
     watched = [(pid, _start_time(pid)) for pid in _launchers(os.getpid())]
     if watched:
         threading.Thread(target=_watch, args=(watched,), name="ancestors", daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """For a child that runs another program: the kernel kills it when the thread that started it is gone."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _launchers(pid: int) -> list[int]:

@@ -8,6 +8,8 @@ Schedule and parameters come from params.yaml when the deployment is made, and a
 import argparse
 import os
 import sys
+import time
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -16,6 +18,7 @@ from uuid import UUID
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
+import httpx
 from prefect import serve
 from prefect.automations import Automation
 from prefect.client.orchestration import get_client
@@ -29,17 +32,20 @@ from prefect.events.schemas.automations import Posture
 from prefect.exceptions import ObjectNotFound
 from pydantic import ValidationError
 
+from flows.engine import say
 from flows.regression import policy_regressed
 from flows.retrain import flow_parameters, retrain
+from flows.retrain_crash import HEARTBEAT_S, pick_up, watch_for_crashes
 from flows.retrain_page import REGRESSED
 from flows.server import is_alive
 from tasks.errors import CudaL1Error, ParamsError
 from tasks.params import RetrainParams, load_params
 
-NAME, ALARM = "nightly", "alarm"
+NAME, ALARM, AGAIN = "nightly", "alarm", "again"
 AUTOMATION = "a policy has regressed"
 TAGS = ["cuda-l1"]
 NO_SERVER = 3
+POLL_S = 2.0
 
 
 def register(params: RetrainParams, *, from_params: bool = False) -> list[RunnerDeployment]:
@@ -56,14 +62,16 @@ def register(params: RetrainParams, *, from_params: bool = False) -> list[Runner
         retrain,
         NAME,
         tags=TAGS,
-        concurrency_limit=1,
         entrypoint_type=EntrypointType.MODULE_PATH,
         **(_as_in(params) if found is None or from_params else _as_before(found)),
     )
     alarm = RunnerDeployment.from_flow(policy_regressed, ALARM, tags=TAGS, entrypoint_type=EntrypointType.MODULE_PATH)
-    nightly.apply()
+    again = RunnerDeployment.from_flow(pick_up, AGAIN, tags=TAGS, entrypoint_type=EntrypointType.MODULE_PATH)
+    retrain_id = cast(UUID, nightly.apply())
     _automate(cast(UUID, alarm.apply()))
-    return [nightly, alarm]
+    with get_client(sync_client=True) as client:
+        watch_for_crashes(client, retrain_id=retrain_id, pick_up_id=cast(UUID, again.apply()))
+    return [nightly, alarm, again]
 
 
 def _found(name: str) -> DeploymentResponse | None:
@@ -125,8 +133,31 @@ def main() -> None:
         deployments = register(load_params().retrain, from_params=arguments.from_params)
     except CudaL1Error as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    # Not paused: what falls due while nobody serves is Late, and catch_up says what becomes of it.
-    serve(*deployments, pause_on_shutdown=False)
+    serve_on(url, deployments)
+
+
+def serve_on(url: str, deployments: Sequence[RunnerDeployment]) -> None:
+    """Do the runs of the deployments, one after the other, also when the server was away for long."""
+    while True:
+        try:
+            # One at a time here and not by a limit of the deployment: that holds a lease, and a server that is
+            # restarted or away when it falls due ends the run. Not paused: what falls due while nobody serves is
+            # Late, and catch_up says what becomes of it.
+            serve(*deployments, limit=1, heartbeat_seconds=HEARTBEAT_S, pause_on_shutdown=False)
+            return
+        except Exception as error:  # groups of whatever stopped Prefect's runner
+            if not _is_outage(error):
+                raise
+            say(f"no Prefect server answered at {url}: waiting for it")
+        while not is_alive(url):
+            time.sleep(POLL_S)
+
+
+def _is_outage(error: BaseException) -> bool:
+    """Whether Prefect's runner has given up on its server, as it does after some minutes."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_outage, error.exceptions))
+    return isinstance(error, httpx.TransportError) or "exceeded error threshold" in str(error)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 
+from flows.ancestors import end_with_parent
 from flows.server import is_alive
 from flows.snapshot import SNAPSHOT, is_versioned, snapshot_history
 from flows.stages import STAGES
@@ -44,7 +45,13 @@ def reproduce(stage: str) -> State | None:
     logger = get_run_logger()
     skipped = False
     command = [sys.executable, "-m", "dvc", "repro", "--single-item", stage]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=end_with_parent,  # or a killed flow's dvc would be in the way of the next one's
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             # A progress bar redraws itself within one line: only its last state is worth a log entry.

@@ -11,16 +11,13 @@ import os
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
-from uuid import UUID
+from typing import Annotated, Any, Literal
 
 # Before prefect is imported: its telemetry only adds errors where there is no network.
 os.environ.setdefault("DO_NOT_TRACK", "1")
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
-import httpx
 from prefect import flow, task
-from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 from prefect.states import Completed, State
@@ -29,11 +26,12 @@ from pydantic import Field, TypeAdapter
 from flows.arrivals import forget_arrivals, note_arrival, noted_arrivals
 from flows.champion_params import champion_params
 from flows.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies
+from flows.dvc_cache import mend_cache
 from flows.engine import DATA, WORK, say
 from flows.inbox import Arrival, admit_problems, has_arrivals
 from flows.judges import open_judge
 from flows.pipeline import StageFailedError, reproduce, version_history
-from flows.retrain_page import announce, show_arrivals
+from flows.retrain_page import Progress, announce, show_arrivals
 from flows.retrain_start import only_one, why_not_now
 from flows.server import is_alive
 from flows.snapshot import is_versioned
@@ -96,6 +94,7 @@ def retrain(
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     with only_one():
         arrivals = admit(params)
+        mend()
         for stage in STAGES:
             reproduce(stage)
         try:
@@ -133,6 +132,13 @@ def admit(params: Params) -> list[Arrival]:
 
 
 @step
+def mend() -> None:
+    """Replace what is damaged in DVC's cache, before a stage takes it for its output or the remote gets it."""
+    for output in mend_cache():
+        get_run_logger().warning("the copy of %s in DVC's cache was damaged and is made anew", output)
+
+
+@step
 def compare(params: Params) -> Trial:
     """Challenger and champion on the same prompts, and what follows from it."""
     registry, digest = Registry(), policy_digest(POLICY)
@@ -145,13 +151,7 @@ def compare(params: Params) -> Trial:
         policies[CHAMPION] = registry.fetch(champion, CHAMPIONS)
         digests[CHAMPION] = champion.digest
     comparison = begin_comparison(params, policies, digests, forms)
-    artifact = cast(UUID, create_progress_artifact(0.0, key="retrain-progress", description="comparing the policies"))
-
-    def on_progress(share: float, words: str) -> None:
-        update_progress_artifact(artifact, 100 * share, description=words)
-        get_run_logger().info("%3.0f %%: %s", 100 * share, words)
-
-    bouts = compare_policies(comparison, on_progress=on_progress)
+    bouts = compare_policies(comparison, on_progress=Progress().show)
     judgement = decide(
         bouts,
         deciding_splits=params.retrain.deciding_splits,
@@ -171,16 +171,14 @@ def conclude(params: Params, trial: Trial) -> dict[str, str]:
 @step
 def tell(trial: Trial, arrivals: list[Arrival], links: dict[str, str]) -> None:
     """The run's page, and the event where the challenger is worse."""
-    try:
-        announce(trial, arrivals, links)
-    except httpx.HTTPError as error:
-        raise RetryableError(f"the Prefect server does not take the run's page: {error}") from error
+    announce(trial, arrivals, links)
 
 
 def keep() -> None:
     """Version the history, where somebody has asked for it, and push."""
     if is_versioned():
         version_history()
+    mend()
     push()
 
 

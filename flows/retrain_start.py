@@ -52,10 +52,25 @@ def only_one() -> Iterator[None]:
             raise MachineError(
                 f"another retraining is under way in {Path.cwd()} ({lock.read().strip()}); wait for it or end it"
             ) from None
+        context = FlowRunContext.get()
+        run = f", run {context.flow_run.id}" if context and context.flow_run else ""
         lock.truncate(0)
-        lock.write(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S %Z')}")
+        lock.write(f"process {os.getpid()}, since {time.strftime('%Y-%m-%d %H:%M:%S %Z')}{run}")
         lock.flush()
         yield
+
+
+def holder() -> str:
+    """Who retrains in this project at this moment, in words; empty if nobody does."""
+    if not LOCK.exists():
+        return ""
+    with LOCK.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            return lock.read().strip()
+    return ""
 
 
 def why_not_now(*, catch_up: bool, late_after_s: float) -> str | None:

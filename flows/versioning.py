@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from flows.ancestors import end_with_parent
 from tasks.errors import MachineError, RetryableError
 from tasks.params import Params, as_document
 from tasks.registry import PolicyVersion
@@ -129,4 +130,5 @@ def _run(
         timeout=limit_s,
         check=False,
         stdin=subprocess.DEVNULL,
+        preexec_fn=end_with_parent,
     )

@@ -16,15 +16,16 @@ START_S = 60.0
 
 
 @contextmanager
-def prefect_server(home: Path, **settings: str) -> Iterator[str]:
+def prefect_server(home: Path, *, port: int | None = None, **settings: str) -> Iterator[str]:
     """The API address of a server that keeps everything in a folder of its own.
 
     Args:
+        port: where it listens; any that is free if it is not told.
         settings: variables of its environment.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port = port or free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/api"
     environment = os.environ | {
         "PREFECT_HOME": str(home),

@@ -43,7 +43,7 @@ def test_what_stands_in_params_is_what_the_ui_shows_first(client):
         True,
     )
     assert found.parameters["alpha"] == 0.01
-    assert found.global_concurrency_limit.limit == 1
+    assert found.global_concurrency_limit is None  # it would end a run when the server restarts; the runner has one
     described = found.parameter_openapi_schema["properties"]
     assert set(described) == set(found.parameters)
     assert [name for name, shown in described.items() if not shown.get("description")] == []
