@@ -44,5 +44,6 @@ def processes_of(name: str, folder: Path) -> list[psutil.Process]:
 
 
 def is_gone(process: psutil.Process) -> bool:
-    """Whether a process has ended, be it that nobody has asked yet how."""
+    """Whether a process has ended, be it that nobody has asked yet how. One that was killed takes a moment to end."""
+    psutil.wait_procs([process], timeout=5.0)
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE

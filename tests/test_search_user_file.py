@@ -177,7 +177,9 @@ def test_a_candidate_is_judged_with_the_files_it_may_read(tmp_path: Path) -> Non
         pytest.param("x + 1", "x @ x", "cannot be made and called", id="call fails"),
         pytest.param("[4]", "['four']", "cannot be made and called", id="constructor fails"),
         pytest.param("torch.rand(2, 4)", "object()", "input is a object", id="inputs of another type"),
-        pytest.param("torch.rand(2, 4)", "torch.rand(torch.randint(1, 99, ()), 4)", "other shapes", id="other shapes"),
+        pytest.param(
+            "torch.rand(2, 4)", "torch.rand(torch.randint(1, 99_999, ()), 4)", "other shapes", id="other shapes"
+        ),
         pytest.param("return x + 1", "__import__('os')._exit(3)", "ended its process", id="ends its process"),
         pytest.param("return x + 1", "raise SystemExit", "SystemExit", id="exits"),
     ],
