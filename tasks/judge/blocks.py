@@ -5,10 +5,13 @@ arrays take numpy's functions (NEP 18), so what computes with blocks is written 
 host.
 """
 
+import logging
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+logger = logging.getLogger(__name__)
 
 DEVICE_SHARE = 0.15
 """Of the device's memory: what all blocks of this process may take at most."""
@@ -16,13 +19,19 @@ DEVICE_SHARE = 0.15
 
 @cache
 def has_cupy() -> bool:
-    """Whether CuPy is installed and works here."""
+    """Whether CuPy is installed, and does here what is asked of it."""
     try:
         import cupy
 
-        return int((cupy.zeros(1, dtype=np.int64) + 1).sum()) == 1
-    except (ImportError, RuntimeError, OSError):  # an installation that does not fit the driver counts as none
+        from tasks.judge import block_kernels
+
+        block_kernels.compile_all(cupy.asarray)
+    except ImportError:
         return False
+    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        logger.warning("CuPy cannot be used, so inputs and outputs come to the host, which takes long: %r", error)
+        return False
+    return True
 
 
 def free_unused() -> None:
@@ -48,8 +57,8 @@ def random_integers(rng: np.random.Generator, high: int, like: np.ndarray, dtype
         return rng.integers(0, high, like.size, dtype=dtype)
     import cupy
 
-    made: np.ndarray = cupy.random.default_rng(int(rng.integers(1 << 60))).integers(0, high, like.size, dtype=dtype)
-    return made
+    made: np.ndarray = cupy.random.default_rng(int(rng.integers(1 << 60))).integers(0, high, like.size)
+    return made.astype(dtype)
 
 
 def copied_to_device(block: np.ndarray, index: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from tasks.errors import MachineError, WorkerError
-from tasks.judge import block_kernels, blocks, environment
+from tasks.judge import blocks, environment
 from tasks.judge.cuda import Device
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.fork_server import ForkServer
@@ -254,9 +254,8 @@ class Judge:
         self._slots.fill(self._params.workers, cores=cores, uids=uids)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
-        if self._device is not None and blocks.has_cupy():
-            index = self._device.index
-            block_kernels.compile_all(lambda block: blocks.copied_to_device(block, index))
+        if self._device is not None:
+            blocks.has_cupy()  # before anybody has the device's turn: it compiles
 
     def _walls(self, server: ForkServer, core: int) -> list[str]:
         """The walls that can be put up here. Another user is one only if that user can read the installation."""
