@@ -110,7 +110,7 @@ def test_the_small_model_is_as_large_as_it_is_said_to_be(chosen):
 
 def test_one_command_chooses_a_profile(tmp_path):
     said = subprocess.run(
-        ["make", "--dry-run", "repro", "PROFILE=gpu-small", "SET=sft.steps=9 seed=1"],
+        ["make", "--no-print-directory", "--dry-run", "repro", "PROFILE=gpu-small", "SET=sft.steps=9 seed=1"],
         capture_output=True,
         text=True,
         check=True,
@@ -125,5 +125,7 @@ def test_one_command_chooses_a_profile(tmp_path):
 
 
 def test_without_a_profile_the_project_itself_is_run():
-    said = subprocess.run(["make", "--dry-run", "repro"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "repro"], capture_output=True, text=True, check=True
+    ).stdout
     assert said.splitlines()[-1] == "dvc repro"

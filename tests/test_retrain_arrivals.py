@@ -1,6 +1,5 @@
 """What arrived is told once, also after a kill; and steps are tried again where that can help."""
 
-import httpx
 import pytest
 from prefect.states import Failed
 
@@ -27,15 +26,6 @@ def test_arrivals_are_kept_until_they_are_announced(tmp_path):
     for _ in range(2):
         forget_arrivals(path)
     assert noted_arrivals(path) == []
-
-
-def test_a_page_that_the_server_does_not_take_is_worth_another_try(monkeypatch):
-    def unreachable(*arguments):
-        raise httpx.ConnectError("refused")
-
-    monkeypatch.setattr(retrain, "announce", unreachable)
-    with pytest.raises(RetryableError, match="does not take the run's page: refused"):
-        retrain.tell.fn(None, [], {})
 
 
 @pytest.mark.parametrize(("error", "helps"), [(RetryableError("busy"), True), (MachineError("disk full"), False)])

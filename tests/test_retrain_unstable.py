@@ -90,6 +90,6 @@ def test_nobody_is_promoted_for_the_others_noise():
     metrics = comparison_metrics(noisy, judgement)
     assert metrics["held_out/challenger/geomean"] == 1.0
     assert "left out of the speedups" in decision_page(judgement, metrics, {})
-    assert bout_rows(noisy)[0]["champion, speedup"] == "unstable"
+    assert bout_rows(noisy)[0]["champion"].startswith("unstable, ")
     known = decide(bouts(NOISY), deciding_splits=("held_out",), alpha=0.05, min_share_correct=0.0, seed=0)
     assert known.decision is Decision.PROMOTED
