@@ -91,7 +91,8 @@ def test_a_candidate_that_fills_the_disk_itself_has_crashed(scratch_on: Disk, mo
     path = scratch_on(ROOMY_BYTES)
     verdict = judged("hostile/fills_disk")
     assert verdict.status is Status.CRASHED
-    assert "No space left on device" in verdict.detail
+    # what the candidate saw, unless the judge saw first how little was left
+    assert "No space left on device" in verdict.detail or verdict.detail == "the process filled the disk"
     assert shutil.disk_usage(path).free > RESERVE_BYTES
 
 

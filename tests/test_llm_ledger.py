@@ -46,6 +46,15 @@ def test_a_question_in_flight_at_a_kill_is_lost_and_counts_in_full(path):
         assert ledger.spent() == MOST
 
 
+def test_questions_in_flight_at_the_same_kill_end_at_moments_of_their_own(path):
+    asked = [question(generator("http://127.0.0.1:9/v1"), number) for number in range(3)]
+    with closing(Ledger(path)) as ledger:
+        for each in asked:
+            ledger.ask(each, most=MOST)
+    with closing(Ledger(path)) as ledger:  # or the history would take their costs, alike in all, for one
+        assert len({ledger.ended_at(each.request_id) for each in asked}) == len(asked)
+
+
 @pytest.mark.parametrize("end", ["answered", "lost", "nothing"])
 def test_a_question_that_may_have_been_charged_is_never_sent_again(path, end):
     with closing(Ledger(path)) as ledger:

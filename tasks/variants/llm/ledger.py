@@ -96,8 +96,8 @@ class Ledger:
             raise MachineError(f"{path} is of version {version}, and this program knows {VERSION}; update it")
         self._execute(_SCHEMA)
         self._execute(f"PRAGMA user_version = {VERSION}")
-        self._execute(
-            "UPDATE purchases SET outcome = 'lost', detail = ?, ended_at = ? WHERE outcome = 'asked'",
+        self._execute(  # each at a moment of its own: costs that are alike in all, their time included, are one
+            "UPDATE purchases SET outcome = 'lost', detail = ?, ended_at = ? + 1e-6 * rowid WHERE outcome = 'asked'",
             "in flight when the process that asked ended",
             time.time(),
         )
