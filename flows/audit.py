@@ -55,14 +55,14 @@ def _looked_up(requirements: Path, options: Sequence[str]) -> list[dict[str, Any
     except (ValueError, KeyError):
         reason = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
         raise MachineError(
-            f"pip-audit could not ask for advisories, and nothing was audited: {reason}. By default https://pypi.org "
-            f'must be reachable; https://api.osv.dev with AUDIT="--vulnerability-service osv"'
+            f"pip-audit could not ask for advisories, and nothing was audited: {reason}. PyPI's own "
+            f'service must be reachable, or that of OSV with AUDIT="--vulnerability-service osv"'
         ) from None
     if skipped := [package["name"] for package in packages if "skip_reason" in package]:
         raise MachineError(
             f"{len(skipped)} of {len(packages)} packages could not be looked up, so this is no audit: "
-            f"{', '.join(skipped[:5])}{' ...' if len(skipped) > 5 else ''}. Is https://pypi.org itself reachable, and "
-            f"not a mirror of its files only?"
+            f"{', '.join(skipped[:5])}{' ...' if len(skipped) > 5 else ''}. Is PyPI itself reachable, and not a "
+            f"mirror of its files only?"
         )
     return packages
 

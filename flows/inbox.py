@@ -8,6 +8,7 @@ import ast
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -202,11 +203,9 @@ def _longer(catalogue: Path, entries: dict[str, Any], added: dict[str, Any]) -> 
     text = catalogue.read_text(encoding="utf-8") if catalogue.exists() else ""
     line = yaml.safe_dump(added, sort_keys=False, default_flow_style=None, width=1000)
     longer = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{line}"
-    try:
+    with suppress(yaml.YAMLError):  # a text in flow style, or with an end mark, takes no more lines
         if yaml.safe_load(longer) == entries | added:
             return longer
-    except yaml.YAMLError:
-        pass  # in flow style, or with an end mark
     return yaml.safe_dump(entries | added, sort_keys=False, default_flow_style=None, width=1000)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from flows.soak_retrain_machine import SMALL
 from flows.workspace import make_workspace
 from tasks.judge.verdict import Status, Timing, Verdict
 from tasks.problems.problem import Problem
@@ -26,34 +27,7 @@ def project(folder: Path, **changes: Any) -> Path:
     Args:
         changes: of params.yaml, with two underscores for a dot.
     """
-    own = {
-        "problems.limit": None,
-        "problems.held_out_families": [f"size{size}" for size in HELD_OUT],
-        "judge.workers": 2,
-        "judge.trials": 2,
-        "judge.rounds": 5,
-        "judge.settled_error": 0.12,
-        "policy.threads": 1,
-        "policy.context_tokens": 512,
-        "policy.vocab_size": 420,
-        "policy.completion_tokens": 128,
-        "generate_variants.max_per_problem": 2,
-        "generate_variants.compiled_share": 0.0,
-        "generate_variants.faulty_share": 0.0,
-        "filter_variants.min_speedup": 0.0,
-        "sft.steps": 150,
-        "sft.exemplar_share": 0.0,
-        "sft.renamed_share": 0.0,
-        "self_supervised.iterations": 1,
-        "self_supervised.samples_per_problem": 1,
-        "self_supervised.steps": 1,
-        "contrastive_rl.steps": 1,
-        "contrastive_rl.prompts_per_step": 1,
-        "retrain.tier": "screen",
-        "retrain.samples_per_problem": 2,
-        "retrain.temperature": 0.2,
-        "retrain.alpha": 0.2,
-    }
+    own = SMALL | {"judge.workers": 2, "sft.steps": 150}
     own |= {name.replace("__", "."): value for name, value in changes.items()}
     root = make_workspace(folder / "project", profile="tiny", changes=own)
     # What a stage reports to Prefect and MLflow is tested elsewhere, and would take most of the time here.

@@ -112,7 +112,7 @@ def _is_right(kernel: Callable[..., Tensor]) -> bool:
     try:
         found = kernel(query, key, value, starts, 14, 64**-0.5)
         found.float().sum().backward()
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):  # what a release or a GPU refuses, each says in its own way
         return False
     attend: Callable[..., Tensor] = nn.functional.scaled_dot_product_attention
     expected = [
