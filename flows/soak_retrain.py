@@ -46,6 +46,8 @@ DISK = "640m"
 OWN_DISK = "CUDA_L1_SOAK_DISK"
 """Set where the project has a disk of its own, which can be filled."""
 STRIKE_TRIES = 20
+MAX_FAULTS = 6
+"""In one night; those that come when the run has ended hit nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,12 +118,13 @@ class Soak:
         )
 
     def _struck(self, faults: Sequence[Fault], rng: random.Random, *, usual_s: float) -> tuple[UUID, list[Fault]]:
-        """A run, and the faults that struck it, one after the other."""
+        """A run, and the faults that struck it, one after the other, over as long as it usually takes."""
+        pause_s = 2 * usual_s / (1 + len(faults))
         undo = {fault.name: fault.inject(self._machine, rng) for fault in faults if fault.before}
         run_id = begin(self._machine)
         for fault in faults:
             if not fault.before:
-                pause(self._machine, run_id, rng.uniform(0.5, usual_s))
+                pause(self._machine, run_id, rng.uniform(0.5, pause_s))
                 self._witness.look()
                 undo[fault.name] = self._injected(fault, run_id, rng)
             if heal := undo[fault.name]:
@@ -154,7 +157,7 @@ def soak(folder: Path, journal: Journal, *, num_faults: int, chosen: Sequence[Fa
         while bar.n < num_faults and time.monotonic() < end:
             number = len(rows)
             rng = random.Random(f"faults of {number}")
-            night = soak.night(number, rng.sample(chosen, k=min(rng.choice((1, 2, 3)), len(chosen))))
+            night = soak.night(number, rng.sample(chosen, k=min(rng.randint(1, MAX_FAULTS), len(chosen))))
             rows.append(asdict(night))
             journal.append(rows[-1:])
             bar.update(len(night.faults))
