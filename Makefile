@@ -14,11 +14,11 @@ setup:  ## install everything into .venv (does nothing when it is already there)
 	@.ci/setup
 
 repro: setup  ## run every stage that is out of date; PROFILE=gpu-small does so in work/gpu-small, SET="sft.steps=9" changes it
-	@$(if $(PROFILE),python -m flows.workspace 'work/$(PROFILE)' --profile '$(PROFILE)' $(foreach change,$(SET),--set '$(change)') && cd 'work/$(PROFILE)' && )dvc repro
+	@$(if $(PROFILE),python -m flows.workspace 'work/$(PROFILE)' --profile '$(PROFILE)' $(foreach change,$(SET),--set '$(change)') && cd 'work/$(PROFILE)' && )python -m flows.dvc_lock && dvc repro
 
 smoke: setup  ## the same pipeline at toy size, in work/smoke
 	@python -m flows.workspace work/smoke --profile smoke
-	@cd work/smoke && dvc repro
+	@cd work/smoke && python -m flows.dvc_lock && dvc repro
 
 lint: setup  ## format check, lint and types
 	@ruff format --check .

@@ -80,6 +80,9 @@ def _repro(arguments: argparse.Namespace) -> int:
     _enter_project()
     # dvc starts stages as `python`: that must be ours, also where the virtual environment is not activated.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    from flows.dvc_lock import mend_lock
+
+    mend_lock()
     command = [sys.executable, "-m", "dvc", "repro"]
     return subprocess.call(command + ([arguments.stage] if arguments.stage else []))
 

@@ -22,6 +22,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 
 from flows.ancestors import end_with_parent
+from flows.dvc_lock import mend_lock
 from flows.server import is_alive
 from flows.snapshot import SNAPSHOT, is_versioned, snapshot_history
 from flows.stages import STAGES
@@ -44,6 +45,7 @@ def reproduce(stage: str) -> State | None:
     """
     logger = get_run_logger()
     skipped = False
+    mend_lock()
     command = [sys.executable, "-m", "dvc", "repro", "--single-item", stage]
     with subprocess.Popen(
         command,

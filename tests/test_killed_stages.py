@@ -144,6 +144,7 @@ def test_a_killed_stage_is_finished_by_the_next_repro(workspace, stage):
             longest_s /= 2  # it was done before: strike earlier
         wait_until_gone()
         judged |= journalled(workspace, stage)
+    subprocess.run([sys.executable, "-m", "flows.dvc_lock"], cwd=workspace, check=True)  # as `make repro` does
     final = repro(workspace, stage)
     said, _ = final.communicate(timeout=230)
     assert final.returncode == 0, said.decode()[-3000:]
