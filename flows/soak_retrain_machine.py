@@ -80,12 +80,13 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(4, {size})]
+    return [torch.randn(8192, {size})]
 
 
 def get_init_inputs():
     return [{size}]
 """
+"""So many rows that a right answer, which works in place, is faster by more than a busy machine's noise."""
 
 
 class Machine:
