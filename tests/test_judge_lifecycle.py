@@ -10,11 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tasks.errors import MachineError, WorkerError
+from tasks.judge import judge as judge_module
 from tasks.judge.baselines import BASELINES, baseline_candidate
+from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.timing import PROTOCOL
 from tasks.judge.verdict import Status, Track, Verdict
@@ -154,6 +157,27 @@ def test_a_fork_server_that_dies_meanwhile_is_not_the_candidates_fault(judge: Ju
         assert judge._server is not None
         os.kill(judge._server._process.pid, signal.SIGKILL)
         assert future.result().status in (Status.CORRECT, Status.UNSTABLE)
+
+
+def test_a_judge_that_is_closed_amid_a_judgement_starts_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = []
+
+    class Counted(ForkServer):
+        def __init__(self, *arguments: Any) -> None:
+            servers.append(self)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(judge_module, "ForkServer", Counted)
+    asleep = with_source(
+        SAME, f"import subprocess, time\nsubprocess.Popen(['sleep', '641'])\ntime.sleep(60)\n{SAME.candidate.source}"
+    )
+    with ThreadPoolExecutor(1) as pool:
+        with Judge(PARAMS) as judge:
+            judgement = pool.submit(judged, judge, asleep)
+            assert eventually(lambda: running("sleep 641"))
+        with pytest.raises(MachineError, match="not open"):
+            judgement.result(timeout=30)
+    assert len(servers) == 1
 
 
 @pytest.mark.parametrize("program", ["tasks.judge.zygote", "tests.zygote_without_walls"])

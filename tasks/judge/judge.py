@@ -38,6 +38,7 @@ STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
 SWITCH_S = 2e-4
 """With a device many threads compare large outputs; the one that stops a worker must not wait 5 ms for each of them."""
+NOT_OPEN = "the judge is not open; use it in a with statement"
 DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks like
 
 
@@ -55,6 +56,7 @@ class Judge:
         self._studies = Studies(max_kept=MAX_KEPT if params.device == "cpu" else MAX_KEPT_ON_DEVICE)
         self._server: ForkServer | None = None
         self._server_lock = threading.Lock()
+        self._is_open = False
         self._scratch: ScratchFolder | None = None
         self._device: Device | None = None
         self._lease: Lease | None = None
@@ -69,6 +71,7 @@ class Judge:
             self._usual_switch_s = sys.getswitchinterval()
             sys.setswitchinterval(SWITCH_S)
         self._scratch = ScratchFolder.make()
+        self._is_open = True
         try:
             self._start()
         except BaseException:
@@ -79,6 +82,8 @@ class Judge:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with self._server_lock:  # or a judgement under way would start another fork server, and go on
+            self._is_open = False
         self._studies.drop_all()
         if self._server is not None:
             self._server.close()
@@ -135,7 +140,7 @@ class Judge:
                 on_progress=on_progress or (lambda share, words: None),
             )
             if self._scratch is None:
-                raise MachineError("the judge is not open; use it in a with statement")
+                raise MachineError(NOT_OPEN)
             with self._slots.taken() as slot:
                 self._examine(slot, problem, candidate, screened, evidence, circumstances)
         except RefusedError as refused:
@@ -238,6 +243,8 @@ class Judge:
 
     def _living_fork_server(self) -> ForkServer:
         with self._server_lock:
+            if not self._is_open:
+                raise MachineError(NOT_OPEN)
             if self._server is None or not self._server.is_alive:
                 if self._server is not None:
                     self._studies.drop_all()
