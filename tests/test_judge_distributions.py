@@ -136,13 +136,32 @@ def block_of(*tensors: np.ndarray) -> np.ndarray:
 def test_two_draws_mixed_are_like_neither_and_keep_to_their_places() -> None:
     rng = np.random.default_rng(0)
     specs = [TensorSpec.from_json(["float32", [64, 1024]]), TensorSpec.from_json(["float64", [304]])]
-    blocks = [block_of(rng.standard_normal((64, 1024), dtype=np.float32), rng.random(304)) for _ in range(3)]
-    found = mixed(blocks[0], blocks[1], specs, domains(blocks, specs), rng)
+    blocks = [block_of(rng.standard_normal((64, 1024), dtype=np.float32), 1.0 + rng.random(304)) for _ in range(3)]
+    where = domains(blocks, specs)
+    found = mixed(blocks[0], blocks[1], specs, where, rng)
     assert found is not None
-    for spec, start in zip(specs, offsets(specs)[0], strict=True):
-        values, one, other = (items(block, spec, start) for block in (found, *blocks[:2]))
-        assert 0.3 < (values != one).mean() < 0.7
-        assert ((values == one) | (values == other)).all()
+    for spec, start, place in zip(specs, offsets(specs)[0], where, strict=True):
+        values, one, other = (items(block, spec, start) - place.nearest_to_zero for block in (found, *blocks[:2]))
+        with np.errstate(invalid="ignore"):
+            shares = np.round([values / one, values / other], 4)
+        candidates, counts = np.unique(shares, return_counts=True)
+        is_of = shares == candidates[counts.argmax()]  # of one, and of the other
+        assert is_of.any(axis=0).mean() > 0.98
+        assert 0.3 < is_of[0].mean() < 0.7
+
+
+@pytest.mark.parametrize("low", [-1.0, 0.0, 1.0])
+def test_no_value_of_a_mixture_was_seen_before_in_its_place(low: float) -> None:
+    rng = np.random.default_rng(0)
+    spec = TensorSpec.from_json(["float32", [4096]])
+    blocks = [block_of((low + 2 * rng.random(4096)).astype(np.float32)) for _ in range(3)]
+    where = domains(blocks, [spec])
+    first, second = (mixed(blocks[0], blocks[1], [spec], where, rng) for _ in range(2))
+    assert first is not None
+    assert second is not None
+    for seen in (blocks[0], blocks[1], second):
+        assert (first.view(np.float32) == seen.view(np.float32)).mean() < 0.01
+    assert where[0].low <= first.view(np.float32).min() <= first.view(np.float32).max() <= where[0].high
 
 
 @pytest.mark.parametrize("structure", ["a mask", "sorted rows", "whole numbers"])

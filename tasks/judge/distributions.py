@@ -20,6 +20,7 @@ _TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64, "bool": np.
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
+_MIXED_SHARES = 0.8, 0.98
 _MASK_VALUES = 8
 _NEGLIGIBLE = 0.05
 # Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
@@ -37,6 +38,11 @@ class Domain:
     high: float = 0.0
     is_mirrored: bool = False
     """A matrix that equals its transpose; every value is then moved alike."""
+
+    @property
+    def nearest_to_zero(self) -> float:
+        """Of all values that it may take."""
+        return max(self.low, min(0.0, self.high))
 
 
 def items(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
@@ -96,10 +102,11 @@ def transformed(
 def mixed(
     one: np.ndarray, other: np.ndarray, specs: Sequence[TensorSpec], domains: Sequence[Domain], rng: np.random.Generator
 ) -> np.ndarray | None:
-    """Every value that of one draw or of another in the same place, by the toss of a coin.
+    """Every value that of one draw or of another in the same place, by the toss of a coin, and a little smaller.
 
-    Takes a small part of the time of a draw, and is about as far from either as they are from each other. Nothing where
-    a tensor has a structure, which is only ever drawn afresh.
+    By how much is drawn anew for each tensor, or results for values that were seen before in their places could be
+    looked up. Takes a small part of the time of a draw, and is about as far from either as they are from each other.
+    Nothing where a tensor has a structure, which is only ever drawn afresh.
     """
     places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
     if any(where.kind == "fixed" for *_, where in places):
@@ -114,6 +121,9 @@ def mixed(
             upper = np.triu(tossed.reshape(spec.shape), 1)
             tossed = (upper + np.swapaxes(upper, -1, -2)).reshape(-1)
         values[:] = np.where(tossed == 1, items(other, spec, start), values)
+        values -= where.nearest_to_zero
+        values *= rng.uniform(*_MIXED_SHARES)
+        values += where.nearest_to_zero
     return block
 
 
