@@ -85,7 +85,10 @@ def _cache() -> Path:
         check=False,
     )
     if asked.returncode:
-        raise MachineError(f"DVC does not tell where its cache is: {asked.stderr.strip()}")
+        raise MachineError(
+            f"DVC does not tell where its cache is: `dvc cache dir` failed with status {asked.returncode} "
+            f"{asked.stderr.strip()}"
+        )
     return Path(asked.stdout.strip())
 
 
