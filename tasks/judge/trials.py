@@ -125,24 +125,24 @@ class Trials:
             case 0 if weights:
                 self.change_weights()
             case 1:
-                self._hold_one_answer()
+                answer, _ = self._call("fresh_inputs", PLAIN, slot=0, hold=True)
+                truth = self._last_truth
+                for slot in (1, 0):
+                    self._call("called_twice", PLAIN, slot=slot, hold=False)
+                self._require_kept(answer, truth)
             case _:
                 name = self._rng.choice([PLAIN, *self._study.distributions])
                 self._call(f"{name}_inputs", name, slot=0, hold=False)
 
     def try_moved_again(self) -> None:
-        """Other weights, the other distributions and a held answer once more, when all timed calls are done."""
-        self._call(self.change_weights(), PLAIN, slot=0, hold=False)
-        for name in self._study.distributions:
-            self._call(f"{name}_inputs", name, slot=0, hold=False)
-        self._hold_one_answer()
+        """Other weights, and the other distributions once more, when all calls that are timed are done.
 
-    def _hold_one_answer(self) -> None:
-        """Ask for an answer, and see that it is still the same after two more."""
-        answer, _ = self._call("fresh_inputs", PLAIN, slot=0, hold=True)
+        The first answer must still be the same after the last.
+        """
+        answer, _ = self._call(self.change_weights(), PLAIN, slot=0, hold=True)
         truth = self._last_truth
-        for slot in (1, 0):
-            self._call("called_twice", PLAIN, slot=slot, hold=False)
+        for name in self._study.distributions or [PLAIN]:
+            self._call(f"{name}_inputs", name, slot=0, hold=False)
         self._require_kept(answer, truth)
 
     def _call(self, name: str, distribution: str, *, slot: int, hold: bool) -> tuple[np.ndarray, float]:
