@@ -6,17 +6,19 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
-from tasks.errors import MachineError, PreemptedError, TrainingError, WorkerError
+from tasks.errors import HistoryBusyError, MachineError, PreemptedError, TrainingError, WorkerError
 from tasks.judge.verdict import Verdict
 from tasks.training import checkpoints as checkpointing
 from tasks.training.checkpoints import CheckpointCallback, checkpointed_steps
 from tasks.training.policy import Policy
 from tasks.training.sft import _CompletionTrainer
+from tasks.training.turns import own_turns
 from tasks.variants.candidate import Candidate
 from tests import test_sft
 from tests.test_grpo import judge_by_length, talkative, train
@@ -155,6 +157,29 @@ def test_a_judge_that_gives_out_stops_training_at_the_last_whole_step(tmp_path, 
     rows, steps = train(tmp_path / "killed", exemplars="none")
     assert len(steps) == 2
     assert rows == train(tmp_path / "whole", exemplars="none")[0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TypeError("no such argument"), OSError(28, "No space left on device"), HistoryBusyError("locked")],
+    ids=repr,
+)
+@pytest.mark.parametrize("groups_at_once", [None, 1], ids=["at the end", "early"])
+def test_what_is_no_fault_of_the_judge_is_not_said_to_be(tmp_path, error, groups_at_once):
+    def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        train(tmp_path, judge=judge, groups_at_once=groups_at_once)
+    assert raised.value is error
+
+
+def test_a_gpu_that_another_process_keeps_is_not_a_lost_judge(tmp_path, monkeypatch):
+    error = WorkerError("somebody has kept the GPU for an hour")
+    monkeypatch.setattr(own_turns, "_take", Mock(side_effect=[None, error]))
+    with pytest.raises(WorkerError) as raised:
+        train(tmp_path)
+    assert raised.value is error
 
 
 # A machine that wants its place back
