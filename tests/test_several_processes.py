@@ -61,6 +61,9 @@ def test_a_process_that_is_killed_ends_the_run_with_its_name_and_the_next_goes_o
     assert failed.returncode != 0
     assert "MachineError: training process 1 of 2 was killed by signal 9" in failed.stderr
     assert (tmp_path / "sft" / "checkpoint-2" / "whole").exists()
+    refused = run("sft", {}, tmp_path)
+    assert "TrainingError" in refused.stderr
+    assert "checkpoint-2 was written under ZeRO-2 in 2 processes with offload none" in refused.stderr
     resumed = run("sft", ZERO_2, tmp_path)
     assert_alike(rows(resumed)["sft"], alone["sft"])
     assert "steps done: 3, 4" in resumed.stderr

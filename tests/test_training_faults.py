@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,8 +15,10 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from tasks.errors import HistoryBusyError, MachineError, PreemptedError, TrainingError, WorkerError
 from tasks.judge.verdict import Verdict
+from tasks.params import EngineParams
 from tasks.training import checkpoints as checkpointing
-from tasks.training.checkpoints import CheckpointCallback, checkpointed_steps
+from tasks.training import team
+from tasks.training.checkpoints import CheckpointCallback, checkpointed_steps, settle
 from tasks.training.policy import Policy
 from tasks.training.sft import _CompletionTrainer
 from tasks.training.turns import own_turns
@@ -134,6 +137,44 @@ def test_checkpoints_that_take_long_are_rarer(tmp_path, monkeypatch, took_s, int
     assert not callback.on_step_end(args, state, control).should_save
     now += 0.5
     assert callback.on_step_end(args, state, control).should_save
+
+
+# Another engine
+
+
+@pytest.mark.parametrize(
+    ("wrote", "reads"),
+    [
+        ({}, {"zero_stage": 2}),
+        ({"zero_stage": 2, "processes": 2}, {}),
+        ({"zero_stage": 2, "processes": 2}, {"zero_stage": 3, "processes": 2}),
+        ({"zero_stage": 2, "processes": 2}, {"zero_stage": 2, "processes": 4}),
+        ({"zero_stage": 3}, {"zero_stage": 3, "offload": "cpu"}),
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_another_engine_is_left_alone_and_named(tmp_path, monkeypatch, wrote, reads):
+    def use(engine: dict[str, Any]) -> None:
+        monkeypatch.setattr(team, "_joined", team.Team(engine=EngineParams(**engine)))
+
+    save = CheckpointCallback(tmp_path).on_save
+    (tmp_path / "checkpoint-3").mkdir()
+    use(wrote)
+    save(TrainingArguments(), TrainerState(global_step=3), TrainerControl(), model=torch.nn.Linear(1, 1))
+    settle(tmp_path)
+    use(reads)
+    with pytest.raises(TrainingError, match=r"checkpoint-3 was written .*Set engine back.*or delete .* anew"):
+        settle(tmp_path)
+    assert checkpointed_steps(tmp_path) == 3
+    use(wrote | {"compiles": True, "generator": "continuous_batching"})
+    settle(tmp_path)
+
+
+def test_training_does_not_begin_upon_a_checkpoint_of_another_engine(tmp_path, monkeypatch):
+    test_sft.train(tmp_path)
+    monkeypatch.setattr(team, "_joined", team.Team(engine=EngineParams(zero_stage=2)))
+    with pytest.raises(TrainingError, match=r"was written without DeepSpeed.*asks for training under ZeRO-2"):
+        test_sft.train(tmp_path)
 
 
 # A judge that is gone

@@ -21,7 +21,7 @@ from tasks.training.checkpoints import (
     CheckpointCallback,
     checkpointed_steps,
     newest_checkpoint,
-    remove_half_written,
+    settle,
 )
 from tasks.training.early_judging import EarlyJudge, JudgeLostError
 from tasks.training.grpo_trainer import ContrastiveTrainer, OnRollouts
@@ -94,7 +94,7 @@ def train_grpo(
         MachineError: if sampling, or what training keeps, does not fit into memory.
         PreemptedError: if this process was asked to end. In all cases the same call continues what was begun.
     """
-    remove_half_written(checkpoints)
+    settle(checkpoints)
     preemption = Preemption()
     with EarlyJudge(judge) as early_judge:
 
