@@ -21,7 +21,8 @@ class Heartbeats:
     """Tells the team's store that this process lives, and hears it of those that it cannot go on without."""
 
     def __init__(self, store: "TCPStore", *, number: int, watched: Iterable[int]) -> None:
-        self._store = store.clone()  # a connection of its own: who waits for an answer holds up others
+        # A connection of its own: who waits for an answer holds up others. torch's stubs lack the method.
+        self._store: TCPStore = store.clone()  # type: ignore[attr-defined]
         self._number = number
         self._counts = dict.fromkeys(watched, 0)
         self._heard_at = dict.fromkeys(self._counts, time.monotonic())

@@ -81,7 +81,10 @@ def trainers(params: Params, *, folder: Path) -> Iterator[Trainers]:
     """
     _require_even(params)
     if not params.engine.is_distributed:
-        yield Trainers(folder, None)
+        from tasks.training.team import alone
+
+        with alone(params.engine):
+            yield Trainers(folder, None)
         return
     with _Crew(params.engine, folder=folder) as crew:
         yield Trainers(folder, crew)

@@ -8,14 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from flows.launching import _Crew
+from flows.launching import _Crew, trainers
 from tasks.errors import MachineError, PreemptedError, TrainingError
-from tasks.params import EngineParams
+from tasks.params import EngineParams, load_params
 from tasks.training import loading, team
 
 LIMIT_S = 120.0
@@ -79,6 +80,13 @@ def until(found: Callable[[], bool]) -> None:
     while not found():
         assert time.monotonic() < end, "it did not come about in time"
         time.sleep(0.1)
+
+
+def test_a_process_that_trains_alone_has_the_engine_that_params_ask_for(tmp_path):
+    engine = EngineParams(compiles=True, generator="continuous_batching")
+    with trainers(replace(load_params(), engine=engine), folder=tmp_path) as crew:
+        assert crew.train(lambda: team.team().engine) == engine
+    assert team.team().engine == EngineParams()
 
 
 class Placed:
