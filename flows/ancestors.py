@@ -1,26 +1,53 @@
-"""Ends this process when the command that started it is gone.
+"""Ends this process when the command that started it is gone, or when somebody asks it to.
 
-DVC does not end a stage's process when it is killed itself; the orphan would go on writing while the next `dvc repro`
-resumes the same work.
+DVC does not end a stage's process when it is killed itself, by SIGTERM neither; the orphan would go on writing while
+the next `dvc repro` resumes the same work.
 """
 
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
 
 POLL_S = 0.5
+GRACE_S = 120.0
+"""From SIGTERM, at which a training ends its step and writes a checkpoint, to SIGKILL."""
 LAUNCHERS = ("dvc", "make", "sh", "dash", "bash")
 
 
 def end_with_ancestors() -> None:
-    """Watch the dvc and make that launched this process, if any, and end this process group member when one dies."""
+    """Watch the dvc and make that launched this process, if any, and end this process when one dies.
+
+    It is asked to, and killed if it takes too long.
+    """
     watched = [(pid, _start_time(pid)) for pid in _launchers(os.getpid())]
     if watched:
         threading.Thread(target=_watch, args=(watched,), name="ancestors", daemon=True).start()
+
+
+@contextmanager
+def ended_by_sigterm(message: str) -> Iterator[None]:
+    """Have SIGTERM end this process at once, but with a message, where nobody else listens for it.
+
+    Nothing is unwound: what is kept is kept at every moment, and what waits, such as for a judge, would hold us up.
+    """
+    ours = os.getpid()
+
+    def leave(number: int, _frame: object) -> None:
+        if os.getpid() == ours:  # and not a fork of it
+            os.write(2, f"{message}\n".encode())
+        os._exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def end_with_parent() -> None:
@@ -42,7 +69,9 @@ def _launchers(pid: int) -> list[int]:
 def _watch(watched: list[tuple[int, int]]) -> None:
     while all(_start_time(pid) == started for pid, started in watched):
         time.sleep(POLL_S)
-    os.kill(os.getpid(), signal.SIGKILL)  # the working folder is made for this; a handler could only hang
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os.kill(os.getpid(), signal.SIGKILL)  # the working folder is made for this
 
 
 def _stat(pid: int) -> list[str]:

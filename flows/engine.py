@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import yaml
 from tqdm import tqdm
 
-from flows.ancestors import end_with_ancestors
+from flows.ancestors import GRACE_S, end_with_ancestors, ended_by_sigterm
 from flows.publishing import full_disks, publish, require_writable
 from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.params import Params, as_document, load_params
@@ -36,6 +36,9 @@ HISTORY = DATA / "history.duckdb"
 QUIET_TERMINAL_INTERVAL_S = 10.0
 FINISHED = "finished"
 """File in a working folder that says its outputs are whole and published, though perhaps not yet noted by DVC."""
+_ASKED_TO_END = (
+    "the machine asked this process to end (SIGTERM); what was done until now is kept, and the same command continues"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +96,7 @@ def run_stage(name: str, work: Callable[[Stage], None]) -> None:
     end_with_ancestors()
     try:
         params = load_params()
-        with _only_one(name):
+        with ended_by_sigterm(f"{name} failed: {_ASKED_TO_END}"), _only_one(name):
             require_writable(DATA / name)
             stage = _resume_or_begin(name, params)
             if not (stage.folder / FINISHED).exists():
@@ -185,23 +188,26 @@ def _was_recorded(folder: Path) -> bool:
 
 
 @contextmanager
-def _only_one(name: str, patience_s: float = 20.0) -> Iterator[None]:
+def _only_one(name: str, patience_s: float = GRACE_S + 20.0) -> Iterator[None]:
     """Hold the stage's lock: two writers in one working folder would spoil each other's work.
 
-    Waits a little, since a killed run's processes take a moment to notice.
+    Waits, since a killed run's process takes a moment to notice, and then may write a checkpoint.
     """
     (WORK / name).mkdir(parents=True, exist_ok=True)
     with (WORK / name / "lock").open("w") as lock:
-        deadline = time.monotonic() + patience_s
+        began = noted_at = time.monotonic()
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                if time.monotonic() > began + patience_s:
                     raise MachineError(
                         f"another {name} is running in {Path.cwd()}; wait for it or end it, then run this again"
                     ) from None
+                if time.monotonic() > noted_at + QUIET_TERMINAL_INTERVAL_S:
+                    noted_at = time.monotonic()
+                    say(f"{name}: waiting for the one that ends or runs here, {patience_s:.0f} s at most")
                 time.sleep(0.2)
         yield
 

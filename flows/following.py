@@ -12,6 +12,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import timedelta
@@ -19,6 +21,7 @@ from pathlib import Path
 
 from flows.ancestors import end_with_ancestors
 from flows.engine import say
+from flows.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import MachineError, ParamsError, PreemptedError
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
 from tasks.params import EngineParams, load_params
@@ -63,6 +66,8 @@ def _follow(engine: EngineParams, *, number: int, address: str) -> None:
     patience = timedelta(seconds=JOIN_S)
     store = TCPStore(host, int(port), engine.size, False, timeout=patience, wait_for_workers=False)
     team = join(engine, number=number, store=store)
+    heartbeats = Heartbeats(store, number=number, watched=[0])
+    threading.Thread(target=_end_without_first, args=(heartbeats,), name="team", daemon=True).start()
     while (job := team.agreed(None)) is not None:
         torch.set_num_threads(job.threads)
         # Mapped, not read: what all processes of a machine start from is in its memory once.
@@ -72,7 +77,18 @@ def _follow(engine: EngineParams, *, number: int, address: str) -> None:
         except PreemptedError as error:
             say(str(error))
             return
+    heartbeats.end()
     leave()
+
+
+def _end_without_first(heartbeats: Heartbeats) -> None:
+    """End this process once the first is silent: it could wait for words about the work for days."""
+    while heartbeats.lost(silent_s=LOST_S) is None:
+        time.sleep(BEAT_S)
+        if heartbeats.has_ended:
+            return
+    say(f"training process 0, on node 0, has not been heard of for {LOST_S:.0f} s: this one cannot go on without it")
+    os._exit(1)
 
 
 def _run_node(engine: EngineParams, node: int | None) -> None:

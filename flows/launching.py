@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from flows.engine import say
 from flows.following import start
+from flows.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError
 from tasks.params import EngineParams, Params
 
@@ -80,7 +81,10 @@ def trainers(params: Params, *, folder: Path) -> Iterator[Trainers]:
     """
     _require_even(params)
     if not params.engine.is_distributed:
-        yield Trainers(folder, None)
+        from tasks.training.team import alone
+
+        with alone(params.engine):
+            yield Trainers(folder, None)
         return
     with _Crew(params.engine, folder=folder) as crew:
         yield Trainers(folder, crew)
@@ -112,6 +116,7 @@ class _Crew:
         self._logs = {number: folder / f"process-{number}.log" for number in range(1, engine.processes)}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._lost: str | None = None
+        self._heartbeats: Heartbeats | None = None
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
@@ -130,6 +135,7 @@ class _Crew:
             threading.Thread(target=self._watch, name="team", daemon=True).start()
             with self.watched():
                 join(self._engine, number=0, store=store)
+            self._heartbeats = Heartbeats(store, number=0, watched=range(1, self._engine.size))
         except BaseException:
             self._end()
             raise
@@ -139,6 +145,8 @@ class _Crew:
         from tasks.training.team import leave, team
 
         self._ended.set()
+        if self._heartbeats:
+            self._heartbeats.end()
         try:
             if kind is None:
                 team().agreed(None)
@@ -157,8 +165,10 @@ class _Crew:
         except (PreemptedError, TrainingError):
             raise  # said by the training itself, in all processes
         except Exception as error:
-            deadline = time.monotonic() + 10 * POLL_S
-            while (lost := self._look()) is None and time.monotonic() < deadline:
+            # A process of this machine is seen to end; of one elsewhere, some heartbeats have to be missing.
+            silent_s = 3 * BEAT_S if self._engine.nodes > 1 else LOST_S
+            deadline = time.monotonic() + 10 * POLL_S + (silent_s if self._engine.nodes > 1 else 0)
+            while (lost := self._look(silent_s=silent_s)) is None and time.monotonic() < deadline:
                 time.sleep(POLL_S)
             if lost is not None:
                 raise MachineError(lost) from error
@@ -166,7 +176,7 @@ class _Crew:
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL_S):
-            if (lost := self._look()) is not None:
+            if (lost := self._look(silent_s=LOST_S)) is not None:
                 # The others cannot go on either, and may hang in a collective until its time is over. So may we.
                 self._end()
                 if not self._ended.wait(NOTICE_S):
@@ -174,8 +184,8 @@ class _Crew:
                     os.kill(os.getpid(), signal.SIGKILL)
                 return
 
-    def _look(self) -> str | None:
-        """How the first process that was lost ended, if one was."""
+    def _look(self, *, silent_s: float) -> str | None:
+        """How the first process that was lost ended, or that nothing was heard of it for so long; None if none was."""
         with self._lock:
             for number, process in self._processes.items():
                 if self._lost is None and (status := process.poll()) is not None:
@@ -184,6 +194,13 @@ class _Crew:
                         f"training process {number} of {self._engine.size} {how} (see {self._logs[number]}); the same "
                         f"command goes on from the newest checkpoint"
                     )
+            silent = self._heartbeats.lost(silent_s=silent_s) if self._heartbeats else None
+            if self._lost is None and silent is not None:
+                self._lost = (
+                    f"training process {silent} of {self._engine.size}, on node {silent // self._engine.processes}, "
+                    f"has not been heard of for {silent_s:.0f} s: its machine or the network is gone, or it hangs; the "
+                    f"same command goes on from the newest checkpoint"
+                )
             return self._lost
 
     def _end(self) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def sft(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
     return [*rows, {"weights": sum(value.detach().double().abs().sum().item() for value in made.model.parameters())}]
 
 
-def grpo(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
+def grpo(crew: Trainers, folder: Path, on_step: Any, *, micro_batch_size: int | None = None) -> list[dict[str, float]]:
     texts: list[str] = []
 
     def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
@@ -67,7 +68,14 @@ def grpo(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
         [problem("one"), problem("two", SCALED.replace("2.0", "3.0")), problem("three", SCALED.replace("2.0", "4.0"))],
         pool,
         judge,
-        dataclasses.replace(params.contrastive_rl, steps=STEPS, prompts_per_step=4, group_size=4, learning_rate=1e-3),
+        dataclasses.replace(
+            params.contrastive_rl,
+            steps=STEPS,
+            prompts_per_step=4,
+            group_size=4,
+            micro_batch_size=micro_batch_size,
+            learning_rate=1e-3,
+        ),
         exemplars=params.exemplars,
         checkpoints=folder / "grpo",
         seed=5,
@@ -75,6 +83,9 @@ def grpo(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
         on_rollouts=lambda step, rollouts, cost: texts.append(f"{step} {len(rollouts)} {cost.answer_tokens}"),
     )
     return [*rows, {"texts": texts}]  # type: ignore[dict-item]
+
+
+TRAININGS = {"sft": sft, "grpo": grpo, "grpo in parts": partial(grpo, micro_batch_size=1)}
 
 
 def main() -> None:
@@ -94,7 +105,7 @@ def main() -> None:
                 os.kill(os.getpid() if killed == "first" else _follower(), signal.SIGKILL)
 
     with trainers(params, folder=folder) as crew:
-        found = {name: {"sft": sft, "grpo": grpo}[name](crew, folder, on_step) for name in names.split(",")}
+        found = {name: TRAININGS[name](crew, folder, on_step) for name in names.split(",")}
     assert not is_deepspeed_zero3_enabled(), "the next policy would be loaded as a share of one"
     sys.stderr.write(f"steps done: {', '.join(map(str, done))}\n")
     sys.stdout.write(json.dumps(found) + "\n")

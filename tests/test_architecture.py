@@ -21,6 +21,7 @@ HARMLESS = {
     Path("flows/cluster.py"),
     Path("flows/engine.py"),
     Path("flows/following.py"),
+    Path("flows/heartbeats.py"),
     Path("flows/journal.py"),
     Path("flows/judges.py"),
     Path("flows/launching.py"),

@@ -1,6 +1,7 @@
 """What fits where: weights counted as transformers counts them, memory as the papers do, and the table made of both."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from transformers import AutoModelForCausalLM, DeepseekV3Config, Qwen2Config
 from flows.cli import main
 from flows.fits import fits_table
 from tasks.training.architectures import ARCHITECTURES, Architecture, Experts, Latent
-from tasks.training.footprint import Setup, activations_bytes, cache_bytes, first_that_fits, footprint
+from tasks.training.footprint import Setup, activations_bytes, cache_bytes, first_that_fits, footprint, sampling_bytes
 
 QWEN_7B = ARCHITECTURES["Qwen2.5-Coder-7B"]
 DEEPSEEK = ARCHITECTURES["DeepSeek-V3"]
@@ -141,6 +142,16 @@ def test_a_stage_of_zero_takes_less_than_the_one_before():
     totals = [footprint(QWEN_7B, Setup(gpus=8, tokens=512, zero_stage=stage)).total_bytes for stage in (1, 2, 3)]
     assert totals == sorted(totals, reverse=True)
     assert len(set(totals)) == 3
+
+
+def test_sampling_holds_the_whole_model_and_under_zero_3_a_share_of_the_state_beside_it():
+    sampling = partial(sampling_bytes, QWEN_7B, completions=4, prompt_tokens=3000, completion_tokens=1000)
+    shared = Setup(gpus=8, tokens=4096, zero_stage=3)
+    between, amid = sampling(shared, amid_training=False), sampling(shared, amid_training=True)
+    assert between > 2 * QWEN_7B.parameters + cache_bytes(QWEN_7B, 4 * 4000)
+    assert amid - between == pytest.approx(1.05 * 16 * QWEN_7B.parameters / 8, rel=1e-6)
+    assert sampling(replace(shared, offload="cpu"), amid_training=True) == between
+    assert sampling(replace(shared, weights="float32"), amid_training=False) > 1.9 * between
 
 
 def test_generation_keeps_keys_and_values_or_what_they_are_made_of():

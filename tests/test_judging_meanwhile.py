@@ -19,7 +19,7 @@ from tasks.judge.verdict import Verdict
 from tasks.params import load_params
 from tasks.problems.problem import Problem
 from tasks.training import generation
-from tasks.training.early_judging import EarlyJudge
+from tasks.training.early_judging import EarlyJudge, JudgeLostError
 from tasks.training.grpo_trainer import ContrastiveTrainer
 from tasks.variants.candidate import Candidate
 from tests.test_grpo import PROBLEMS, judge_by_length, train
@@ -82,7 +82,7 @@ def test_what_an_early_judge_raises_is_raised_where_verdicts_are_asked_for():
 
     with EarlyJudge(judge) as early:
         early.hand_over(candidates("a"))
-        with pytest.raises(WorkerError, match="gone"):
+        with pytest.raises(JudgeLostError, match="gone"):
             early.judge(candidates("a", "b"))
 
 

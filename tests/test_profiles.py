@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from flows.sampling import BATCH
 from flows.workspace import make_workspace
 from tasks.errors import ParamsError
-from tasks.params import Params, load_params, read_document
+from tasks.params import Params, apply_profile, load_params, read_document
 from tasks.training.architectures import ARCHITECTURES, Architecture
-from tasks.training.footprint import Setup, footprint
+from tasks.training.footprint import Setup, footprint, sampling_bytes
 
 PROFILES = sorted(read_document(Path("params.yaml"))["profiles"])
 GB = 1_000_000_000
 # For what hardware docs/training.md offers them: a GPU's memory.
-GPU_GB = {"gpu-small": 24, "gpu-7b": 80, "cluster": 80}
+GPU_GB = {"gpu-small": 24, "gpu-7b": 80, "cluster": 141}
 
 
 @pytest.fixture
@@ -62,22 +63,52 @@ def test_a_profile_is_consistent(chosen, name):
         assert params.contrastive_rl.prompts_per_step % gpus == 0
 
 
-@pytest.mark.parametrize("name", GPU_GB)
-def test_a_profile_fits_the_gpus_it_is_made_for(chosen, name):
-    params = chosen(name)
-    sft_tokens = (params.sft.micro_batch_size or params.sft.batch_size) * params.policy.context_tokens
-    taken = footprint(
-        shape_of(params),
-        Setup(
+def peaks(params: Params) -> dict[str, int]:
+    """What each stage takes of a GPU at most, in bytes, with every prompt and answer as long as it may be."""
+    policy, rows = params.policy, params.contrastive_rl.micro_batch_size or params.contrastive_rl.group_size
+
+    def setup(examples: int) -> Setup:
+        return Setup(
             gpus=params.engine.size,
-            tokens=sft_tokens,
+            tokens=examples * policy.context_tokens,
             zero_stage=params.engine.zero_stage,
-            adapter_rank=params.policy.adapter.rank if params.policy.adapter else None,
-            has_checkpointing=params.policy.gradient_checkpointing,
-            weights=params.policy.weights,
-        ),
-    )
-    assert taken.total_bytes <= GPU_GB[name] * GB
+            offload=params.engine.offload,
+            adapter_rank=policy.adapter.rank if policy.adapter else None,
+            has_checkpointing=policy.gradient_checkpointing,
+            weights=policy.weights,
+        )
+
+    def sampling(completions: int, *, amid_training: bool) -> int:
+        return sampling_bytes(
+            shape_of(params),
+            setup(rows),
+            completions=min(completions, policy.completions_at_once),
+            prompt_tokens=policy.context_tokens - policy.completion_tokens,
+            completion_tokens=policy.completion_tokens,
+            amid_training=amid_training,
+        )
+
+    learning = setup(params.sft.micro_batch_size or params.sft.batch_size // params.engine.size)
+    asked = params.contrastive_rl.prompts_per_step // params.engine.size * params.contrastive_rl.group_size
+    return {
+        "sft, self_supervised": footprint(shape_of(params), learning).total_bytes,
+        "self_supervised and evaluate, sampling": sampling(BATCH, amid_training=False),
+        "contrastive_rl": footprint(shape_of(params), setup(rows)).total_bytes,
+        "contrastive_rl, sampling": sampling(asked, amid_training=True),
+    }
+
+
+@pytest.mark.parametrize("name", GPU_GB)
+def test_a_profile_fits_the_gpus_it_is_made_for_in_every_stage(chosen, name):
+    assert {what: taken for what, taken in peaks(chosen(name)).items() if taken > GPU_GB[name] * GB} == {}
+
+
+def test_every_profile_for_a_gpu_is_said_to_be_for_one_of_that_memory():
+    document = read_document(Path("params.yaml"))
+    assert {n for n in PROFILES if apply_profile(document, n)["judge"]["device"] != "cpu"} == GPU_GB.keys()
+    table = Path("docs/training.md").read_text()
+    for name, memory_gb in GPU_GB.items():
+        assert re.search(rf"^\| `{name}` \|.* of {memory_gb} GB \|", table, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Completions sampled from a policy are what the model says, in order, and end where it ends."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -53,6 +55,18 @@ def test_completions_end_at_an_end_token_while_the_others_go_on():
 def test_the_batch_size_does_not_change_what_is_likeliest(batch_size):
     made = sharpened()
     assert greedy(made, PROMPTS, batch_size=batch_size) == greedy(made, PROMPTS)
+
+
+def test_no_more_completions_are_written_side_by_side_than_the_policy_wants():
+    made = sharpened()
+    beside: list[int] = []
+    made.model.get_input_embeddings().register_forward_pre_hook(lambda _, given: beside.append(len(given[0])))
+    tight = dataclasses.replace(made, completions_at_once=2)
+    expected = greedy(made, PROMPTS)
+    assert max(beside) == len(PROMPTS)
+    beside.clear()
+    assert greedy(tight, PROMPTS) == expected
+    assert max(beside) == 2
 
 
 def test_equal_seeds_give_equal_completions():

@@ -49,11 +49,21 @@ def test_two_processes_learn_what_one_does(tmp_path, alone, zero_stage):
         assert_alike(together[name], expected)
 
 
+@pytest.mark.parametrize("zero_stage", [2, 3])
+def test_groups_computed_in_parts_have_the_same_gradient_in_two_processes(tmp_path, alone, zero_stage):
+    found = rows(run("grpo in parts", ZERO_2 | {"zero_stage": zero_stage}, tmp_path))["grpo in parts"]
+    assert [row.pop("rows_at_once", None) for row in found] == [1.0] * 4 + [None]
+    assert_alike(found, alone["grpo"])
+
+
 def test_a_process_that_is_killed_ends_the_run_with_its_name_and_the_next_goes_on(tmp_path, alone):
     failed = run("sft", ZERO_2, tmp_path, killed="other", step=3)
     assert failed.returncode != 0
     assert "MachineError: training process 1 of 2 was killed by signal 9" in failed.stderr
     assert (tmp_path / "sft" / "checkpoint-2" / "whole").exists()
+    refused = run("sft", {}, tmp_path)
+    assert "TrainingError" in refused.stderr
+    assert "checkpoint-2 was written under ZeRO-2 in 2 processes with offload none" in refused.stderr
     resumed = run("sft", ZERO_2, tmp_path)
     assert_alike(rows(resumed)["sft"], alone["sft"])
     assert "steps done: 3, 4" in resumed.stderr

@@ -6,17 +6,22 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
-from tasks.errors import MachineError, PreemptedError, TrainingError, WorkerError
+from tasks.errors import HistoryBusyError, MachineError, PreemptedError, TrainingError, WorkerError
 from tasks.judge.verdict import Verdict
+from tasks.params import EngineParams
 from tasks.training import checkpoints as checkpointing
-from tasks.training.checkpoints import CheckpointCallback, checkpointed_steps
+from tasks.training import team
+from tasks.training.checkpoints import CheckpointCallback, checkpointed_steps, settle
 from tasks.training.policy import Policy
 from tasks.training.sft import _CompletionTrainer
+from tasks.training.turns import own_turns
 from tasks.variants.candidate import Candidate
 from tests import test_sft
 from tests.test_grpo import judge_by_length, talkative, train
@@ -134,6 +139,44 @@ def test_checkpoints_that_take_long_are_rarer(tmp_path, monkeypatch, took_s, int
     assert callback.on_step_end(args, state, control).should_save
 
 
+# Another engine
+
+
+@pytest.mark.parametrize(
+    ("wrote", "reads"),
+    [
+        ({}, {"zero_stage": 2}),
+        ({"zero_stage": 2, "processes": 2}, {}),
+        ({"zero_stage": 2, "processes": 2}, {"zero_stage": 3, "processes": 2}),
+        ({"zero_stage": 2, "processes": 2}, {"zero_stage": 2, "processes": 4}),
+        ({"zero_stage": 3}, {"zero_stage": 3, "offload": "cpu"}),
+    ],
+    ids=str,
+)
+def test_a_checkpoint_of_another_engine_is_left_alone_and_named(tmp_path, monkeypatch, wrote, reads):
+    def use(engine: dict[str, Any]) -> None:
+        monkeypatch.setattr(team, "_joined", team.Team(engine=EngineParams(**engine)))
+
+    save = CheckpointCallback(tmp_path).on_save
+    (tmp_path / "checkpoint-3").mkdir()
+    use(wrote)
+    save(TrainingArguments(), TrainerState(global_step=3), TrainerControl(), model=torch.nn.Linear(1, 1))
+    settle(tmp_path)
+    use(reads)
+    with pytest.raises(TrainingError, match=r"checkpoint-3 was written .*Set engine back.*or delete .* anew"):
+        settle(tmp_path)
+    assert checkpointed_steps(tmp_path) == 3
+    use(wrote | {"compiles": True, "generator": "continuous_batching"})
+    settle(tmp_path)
+
+
+def test_training_does_not_begin_upon_a_checkpoint_of_another_engine(tmp_path, monkeypatch):
+    test_sft.train(tmp_path)
+    monkeypatch.setattr(team, "_joined", team.Team(engine=EngineParams(zero_stage=2)))
+    with pytest.raises(TrainingError, match=r"was written without DeepSpeed.*asks for training under ZeRO-2"):
+        test_sft.train(tmp_path)
+
+
 # A judge that is gone
 
 
@@ -155,6 +198,29 @@ def test_a_judge_that_gives_out_stops_training_at_the_last_whole_step(tmp_path, 
     rows, steps = train(tmp_path / "killed", exemplars="none")
     assert len(steps) == 2
     assert rows == train(tmp_path / "whole", exemplars="none")[0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TypeError("no such argument"), OSError(28, "No space left on device"), HistoryBusyError("locked")],
+    ids=repr,
+)
+@pytest.mark.parametrize("groups_at_once", [None, 1], ids=["at the end", "early"])
+def test_what_is_no_fault_of_the_judge_is_not_said_to_be(tmp_path, error, groups_at_once):
+    def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        train(tmp_path, judge=judge, groups_at_once=groups_at_once)
+    assert raised.value is error
+
+
+def test_a_gpu_that_another_process_keeps_is_not_a_lost_judge(tmp_path, monkeypatch):
+    error = WorkerError("somebody has kept the GPU for an hour")
+    monkeypatch.setattr(own_turns, "_take", Mock(side_effect=[None, error]))
+    with pytest.raises(WorkerError) as raised:
+        train(tmp_path)
+    assert raised.value is error
 
 
 # A machine that wants its place back

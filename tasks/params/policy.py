@@ -47,3 +47,5 @@ class PolicyParams:
     """Implementation of attention, by its name in transformers; null leaves the choice to transformers."""
     gradient_checkpointing: bool = False
     """Whether activations are computed again in the backward pass: a third more work, for a fraction of the memory."""
+    completions_at_once: Count = 96
+    """Completions sampled side by side at most. What is drawn does not depend on it, but the memory it takes does."""

@@ -181,6 +181,8 @@ class ContrastiveRLParams:
     """Half-width of GRPO's trust region around ratio 1."""
     novelty_bonus: Annotated[Real, Field(ge=0)]
     """Added to the reward of a correct text its group holds once: works against the collapse of diversity."""
+    micro_batch_size: Count | None = None
+    """Rows of a group computed at once when its gradient is, which is the same whatever it is; null for all."""
     updates_per_step: Count = 1
     """Optimiser steps on each step's rollouts; from the second on the ratio leaves 1 and clip_epsilon matters."""
     groups_at_once: Count | None = None

@@ -18,6 +18,7 @@ INTERVAL_S = 30.0
 UNNOTICED_S = 1.5
 """What a checkpoint may take; the interval grows with those that take longer, so that they cost a twentieth at most."""
 _MARKER = "whole"
+"""A file that says how the checkpoint was written: the engine is no part of a stage's key."""
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
@@ -75,8 +76,11 @@ class CheckpointCallback(TrainerCallback):
             )
         if team().is_first:
             # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment.
-            (self._folder / f"checkpoint-{state.global_step}" / _MARKER).touch()
-            _remove_others(self._folder, f"checkpoint-{state.global_step}")
+            written = self._folder / f"checkpoint-{state.global_step}"
+            partial = written / f".{_MARKER}.partial"
+            partial.write_text(_form())
+            partial.replace(written / _MARKER)
+            _remove_others(self._folder, written.name)
         self._saved_at = time.monotonic()
         self._interval_s = INTERVAL_S * max(1.0, (self._saved_at - self._asked_at) / UNNOTICED_S)
 
@@ -86,12 +90,30 @@ def is_finite(model: PreTrainedModel) -> bool:
     return all(bool(getattr(weight, "ds_tensor", weight).isfinite().all()) for weight in model.parameters())
 
 
-def remove_half_written(folder: Path) -> None:
-    """Clear what a killed run left, so that the trainer never meets it."""
+def settle(folder: Path) -> None:
+    """Clear what a killed run left half-written, so that the trainer never meets it.
+
+    Raises:
+        TrainingError: if the newest whole checkpoint is of another engine. The trainer would fail to read it, or worse,
+            go on with its weights alone and an optimiser that remembers nothing.
+    """
     newest = newest_checkpoint(folder)
+    if newest and (form := (newest / _MARKER).read_text()) != _form():
+        raise TrainingError(
+            f"{newest} was written {form}, but the section engine of params.yaml asks for training {_form()}, which "
+            f"cannot read it. Set engine back to go on after it, or delete {folder} to begin this training anew"
+        )
     if team().is_first:
         _remove_others(folder, newest.name if newest else "")
     team().wait()
+
+
+def _form() -> str:
+    """How checkpoints of this process's team are written. Those of DeepSpeed are one part for each process."""
+    engine = team().engine
+    if not engine.zero_stage:
+        return "without DeepSpeed"
+    return f"under ZeRO-{engine.zero_stage} in {engine.size} processes with offload {engine.offload}"
 
 
 def _remove_others(folder: Path, kept: str) -> None:

@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Self
 
+from tasks.errors import MachineError, TrainingError, WorkerError
 from tasks.judge.verdict import Verdict
 from tasks.training.rollouts import Judge
 from tasks.variants.candidate import Candidate
@@ -12,11 +13,15 @@ from tasks.variants.candidate import Candidate
 POLL_S = 0.5
 
 
+class JudgeLostError(TrainingError):
+    """The judge does not answer any more. What else goes wrong around it is raised as what it is."""
+
+
 class EarlyJudge:
     """Verdicts do not depend on what was handed over early: batches are judged one after another, each text once.
 
-    What the judge raises is raised where its verdicts are asked for. The thread has a second use: who waits for
-    verdicts can be interrupted at once, however long the judge goes on.
+    What the judge raises is raised where its verdicts are asked for; that it is lost, as a JudgeLostError. The thread
+    has a second use: who waits for verdicts can be interrupted at once, however long the judge goes on.
     """
 
     def __init__(self, judge: Judge) -> None:
@@ -46,7 +51,10 @@ class EarlyJudge:
         # Waking up now and then, since a signal that another thread has caught is handled by the main one awake.
         while wait(handed_over.values(), timeout=POLL_S).not_done:
             pass
-        return [handed_over[each.candidate_id].result()[each.candidate_id] for each in candidates]
+        try:
+            return [handed_over[each.candidate_id].result()[each.candidate_id] for each in candidates]
+        except (WorkerError, MachineError) as error:
+            raise JudgeLostError(str(error)) from error
 
     def _verdicts(self, candidates: Sequence[Candidate]) -> dict[str, Verdict]:
         verdicts = self._judge(candidates)

@@ -126,11 +126,34 @@ def activations_bytes(model: Architecture, setup: Setup) -> int:
     is whole. Hidden states are float32 where weights are, since autocast adds in the wider type.
     """
     hidden_bytes = model.hidden * _width(setup)
-    attention = 2 * (2 * model.query_width + model.key_value_width) + 4 * model.heads
-    layer = 16 * model.hidden + attention + 8 * model.feed_forward_width
+    layer = _layer_bytes(model)
     if setup.has_checkpointing:
         return setup.tokens * (model.layers * hidden_bytes + layer)
     return setup.tokens * model.layers * layer
+
+
+def sampling_bytes(
+    model: Architecture,
+    setup: Setup,
+    *,
+    completions: int,
+    prompt_tokens: int,
+    completion_tokens: int,
+    amid_training: bool,
+) -> int:
+    """The peak on a GPU that samples so many completions side by side, each as long and of a prompt as long as may be.
+
+    It holds the whole model, keys and values, and one layer of all prompts together; where it samples for the step that
+    it then trains on, also what training keeps: under ZeRO-3 its share of the weights beside the whole.
+    """
+    width = 4 if setup.weights == "float32" and not (amid_training and setup.zero_stage) else 2
+    held = width * model.parameters + (4 * model.adapter_parameters(setup.adapter_rank) if setup.adapter_rank else 0)
+    if amid_training:
+        state = footprint(model, setup)
+        held += state.gradients_bytes + state.optimiser_bytes + (state.weights_bytes if setup.zero_stage == 3 else 0)
+    cached = cache_bytes(model, completions * (prompt_tokens + completion_tokens)) * width // 2
+    read = completions * prompt_tokens * _layer_bytes(model) * width // 2
+    return round((held + cached + read) * (1 + _FRAGMENTATION)) + _CONTEXT_BYTES
 
 
 def cache_bytes(model: Architecture, tokens: int) -> int:
@@ -152,6 +175,12 @@ def first_that_fits(
         if taken.total_bytes <= memory_bytes and taken.host_bytes <= host_memory_bytes:
             return setup
     return None
+
+
+def _layer_bytes(model: Architecture) -> int:
+    """What a token leaves in a layer, as activations_bytes tells."""
+    attention = 2 * (2 * model.query_width + model.key_value_width) + 4 * model.heads
+    return 16 * model.hidden + attention + 8 * model.feed_forward_width
 
 
 def _width(setup: Setup) -> int:

@@ -11,7 +11,7 @@ from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig
 
-from tasks.errors import MachineError, RetryableError, TrainingError
+from tasks.errors import TrainingError
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.islands import Islands
 from tasks.judge.verdict import Verdict
@@ -21,9 +21,9 @@ from tasks.training.checkpoints import (
     CheckpointCallback,
     checkpointed_steps,
     newest_checkpoint,
-    remove_half_written,
+    settle,
 )
-from tasks.training.early_judging import EarlyJudge
+from tasks.training.early_judging import EarlyJudge, JudgeLostError
 from tasks.training.grpo_trainer import ContrastiveTrainer, OnRollouts
 from tasks.training.policy import Policy
 from tasks.training.preemption import Preemption
@@ -31,6 +31,7 @@ from tasks.training.rewards import RewardScale
 from tasks.training.rollouts import Doubt, Judge, RolloutScorer, no_doubt
 from tasks.training.soundness import SoundnessCallback
 from tasks.training.team import team
+from tasks.training.too_large import said_to_be_too_large
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 from tasks.variants.candidate import Candidate
 
@@ -90,9 +91,10 @@ def train_grpo(
 
     Raises:
         TrainingError: if the judge gives out, gradients or weights are not finite, or a batch does not fit into memory.
-        PreemptedError: if this process was asked to end. In both cases the same call continues what was begun.
+        MachineError: if sampling, or what training keeps, does not fit into memory.
+        PreemptedError: if this process was asked to end. In all cases the same call continues what was begun.
     """
-    remove_half_written(checkpoints)
+    settle(checkpoints)
     preemption = Preemption()
     with EarlyJudge(judge) as early_judge:
 
@@ -116,7 +118,7 @@ def train_grpo(
         )
         try:
             return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS, preemption=preemption)
-        except (RetryableError, MachineError) as error:
+        except JudgeLostError as error:
             done = checkpointed_steps(checkpoints, updates=params.updates_per_step)
             raise TrainingError(
                 f"step {done + 1}: the judge gave out: {error}. A checkpoint has the {done} steps before; see to the "
@@ -162,7 +164,8 @@ def _trainer(
     on_step: OnStep | None,
     **others: Any,
 ) -> ContrastiveTrainer:
-    reference_model = copy.deepcopy(policy.model) if params.kl_beta else None
+    with said_to_be_too_large("a second model, for contrastive_rl.kl_beta,", remedy="Set that to 0"):
+        reference_model = copy.deepcopy(policy.model) if params.kl_beta else None
     order = _order(len(problems), params, seed=seed)
     trainer = ContrastiveTrainer(
         policy=policy,

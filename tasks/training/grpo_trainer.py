@@ -14,7 +14,7 @@ from trl import GRPOTrainer
 from trl.models import prepare_deepspeed, unwrap_model_for_generation
 from trl.trainer.utils import add_fused_lm_head
 
-from tasks.errors import MachineError, PreemptedError, RetryableError, TrainingError
+from tasks.errors import CudaL1Error
 from tasks.history.exemplars import choose_exemplars
 from tasks.history.islands import Islands
 from tasks.history.records import GENERATION, Cost
@@ -29,6 +29,7 @@ from tasks.training.policy import Policy, encode_prompt, fitting_prompt
 from tasks.training.preemption import Preemption
 from tasks.training.rollouts import Completion, Rollout, RolloutScorer, rollout_metrics
 from tasks.training.team import team
+from tasks.training.too_large import said_to_be_too_large
 from tasks.training.turns import own_turns
 from tasks.variants.prompts import Exemplar
 
@@ -69,6 +70,7 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         self._problems = problems
         self._scorer = scorer
         self._params = params
+        self.rows_at_once = params.micro_batch_size
         self._exemplars = exemplars
         self._islands = islands
         self._early_judge = early_judge
@@ -120,7 +122,7 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
     def _new_groups(self, generation_batch: Any) -> list[dict[str, Tensor]]:
         try:
             batch = self._generate_and_score_completions(generation_batch)
-        except (PreemptedError, RetryableError, MachineError):
+        except CudaL1Error:
             self._save_whole_steps()
             raise
         size = self._params.group_size
@@ -200,27 +202,25 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
     def _sample(self, distinct: Sequence[list[int]], *, first: int) -> list[list[int]]:
         """The completions of some of this process's groups, the first of which has this number among them."""
         num_groups = self.args.gradient_accumulation_steps
-        try:
+        with (
+            said_to_be_too_large(
+                f"step {self._number}: sampling {len(distinct) * self._params.group_size} completions",
+                remedy="Lower contrastive_rl.groups_at_once or policy.context_tokens",
+            ),
+            self._preemption.interruptible(),
+            self._whole_model() as model,
             # Layers compiled for training would be compiled anew for every shape that sampling has.
-            with (
-                self._preemption.interruptible(),
-                self._whole_model() as model,
-                torch.compiler.set_stance("force_eager"),
-            ):
-                groups = fresh_completions(
-                    self._generator,
-                    model,
-                    distinct,
-                    num_samples=self._params.group_size,
-                    temperature=self._params.temperature,
-                    seed=random.Random(f"{self._seed} {self._number - 1}").getrandbits(32),
-                    first=team().number * num_groups + first,
-                )
-        except torch.OutOfMemoryError as error:
-            raise TrainingError(
-                f"step {self._number}: sampling {len(distinct) * self._params.group_size} completions at once does not "
-                f"fit into memory: {error}. Lower contrastive_rl.groups_at_once or policy.context_tokens in params.yaml"
-            ) from error
+            torch.compiler.set_stance("force_eager"),
+        ):
+            groups = fresh_completions(
+                self._generator,
+                model,
+                distinct,
+                num_samples=self._params.group_size,
+                temperature=self._params.temperature,
+                seed=random.Random(f"{self._seed} {self._number - 1}").getrandbits(32),
+                first=team().number * num_groups + first,
+            )
         return [ids for group in groups for ids in group]
 
     def _hand_over(self, problem_ids: Sequence[str], completions: Sequence[list[int]]) -> None:

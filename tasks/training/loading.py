@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from tasks.errors import PolicyError
 from tasks.params import PolicyParams
 from tasks.training.team import team
+from tasks.training.too_large import said_to_be_too_large
 
 
 def load_model(source: Path | str, params: PolicyParams) -> PreTrainedModel:
@@ -62,7 +63,7 @@ def place_model(model: Any, attention: str | None) -> None:
             ) from error
     # ZeRO-3 spreads the weights over all GPUs when training begins; until then they may be more than one holds.
     if torch.cuda.is_available() and team().engine.zero_stage != 3:
-        model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
+        _put_on_gpu(model)
 
 
 @contextmanager
@@ -70,10 +71,16 @@ def on_gpu(model: Any) -> Iterator[None]:
     """The model on this process's GPU, to sample between trainings, even if it waits elsewhere for ZeRO-3."""
     waits = torch.cuda.is_available() and team().engine.zero_stage == 3
     if waits:
-        model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
+        _put_on_gpu(model)
     yield
     if waits:
         model.cpu()
+
+
+def _put_on_gpu(model: Any) -> None:
+    remedy = "Choose a smaller policy.model, policy.weights: bfloat16 with adapters, or engine.zero_stage: 3"
+    with said_to_be_too_large("the policy's model", remedy=remedy):
+        model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
 
 
 def _looks_like_path(source: str) -> bool:

@@ -56,9 +56,17 @@ class PartedBatches(Trainer):
             part = {name: value[start : start + at_once] if value.dim() else value for name, value in inputs.items()}
             loss = cast(Tensor, super().compute_loss(model, part, *others, **named)) * self.share(part, inputs)
             if start + at_once < rows:
-                self.accelerator.backward(loss)
+                self._accumulate(loss)
                 done += loss.detach()
         return loss + done  # whose backward pass is the caller's
+
+    def _accumulate(self, loss: Tensor) -> None:
+        """The backward pass of a part, whose gradient waits for that of the last."""
+        if self.accelerator.distributed_type == DistributedType.DEEPSPEED:
+            # Through the accelerator DeepSpeed would take the optimiser's step now.
+            self.accelerator.deepspeed_engine_wrapped.backward(loss, sync_gradients=False, scale_wrt_gas=False)
+        else:
+            self.accelerator.backward(loss)
 
     def log(self, logs: dict[str, float], *others: Any) -> None:
         """Tell with every row of what was halved."""

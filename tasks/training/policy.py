@@ -34,6 +34,8 @@ class Policy:
     """Longest prompt and completion together."""
     completion_tokens: int
     gradient_checkpointing: bool = False
+    completions_at_once: int = 96
+    """Sampled side by side at most."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -187,4 +189,5 @@ def _policy(model: PreTrainedModel, tokenizer: Any, params: PolicyParams) -> Pol
         context_tokens=params.context_tokens,
         completion_tokens=params.completion_tokens,
         gradient_checkpointing=params.gradient_checkpointing,
+        completions_at_once=params.completions_at_once,
     )

@@ -5,20 +5,24 @@ keys and values where they are instead of copying them at every token, and drops
 is several times faster.
 """
 
+import logging
 import random
 from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
 from torch import LongTensor, Tensor
-from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
+from transformers import PreTrainedModel
 
 from tasks.errors import PolicyError
+from tasks.training.growing_cache import growing_cache
 from tasks.training.policy import Policy, encode_prompt
+from tasks.training.too_large import said_to_be_too_large
 
 # Dropping ended rows copies the others' keys and values, so it waits until this share of the rows is worth it.
 _DROPPED_SHARE = 0.2
+
+logger = logging.getLogger(__name__)
 
 
 def sample(
@@ -40,12 +44,13 @@ def sample(
         num_samples: completions of each prompt.
         temperature: 1.0 samples from the policy as it is; None takes the likeliest token each time.
         seed: equal arguments and seeds give equal completions, whatever the batch size.
-        batch_size: completions written side by side.
+        batch_size: completions written side by side, unless the policy wants fewer.
         on_progress: called with the number of completions that were added since its last call.
         on_tokens: called at the end with the numbers of tokens read, each prompt counted once, and written.
 
     Raises:
         PolicyError: if a prompt does not leave room for a whole completion.
+        MachineError: if one completion does not fit into memory; of several, fewer are written side by side.
     """
     prompt_ids = [encode_prompt(policy, prompt) for prompt in prompts]
     longest = max(map(len, prompt_ids), default=0)
@@ -97,12 +102,16 @@ def sample_ids(
     was_training = policy.model.training
     policy.model.eval()
     try:
-        for start in range(0, len(rows), batch_size):
-            batch = rows[start : start + batch_size]
+        at_once, start = min(batch_size, policy.completions_at_once), 0
+        while batch := rows[start : start + at_once]:
             drawn = None if draws is None else torch.stack([draws[index][number] for index, number in batch])
-            tokens = _complete(policy, [prompt_ids[index] for index, _ in batch], temperature, drawn)
+            tokens = _completed(policy, [prompt_ids[index] for index, _ in batch], temperature, drawn)
+            if tokens is None:
+                at_once = len(batch) // 2
+                continue
             for (index, _), ids in zip(batch, tokens, strict=True):
                 completions[index].append(ids)
+            start += len(batch)
             if on_progress:
                 on_progress(len(batch))
     finally:
@@ -114,6 +123,33 @@ def _draws(num_samples: int, num_tokens: int, *, seed: int, number: int) -> Tens
     """Where in the distribution each token of each completion of a prompt lies, from 0 to 1."""
     generator = torch.Generator().manual_seed(random.Random(f"{seed} {number}").getrandbits(63))
     return torch.rand(num_samples, num_tokens, generator=generator)
+
+
+def _completed(
+    policy: Policy, prompts: Sequence[Sequence[int]], temperature: float | None, draws: Tensor | None
+) -> list[list[int]] | None:
+    """What _complete returns; None if so many prompts do not fit into memory side by side, but fewer may.
+
+    Raises:
+        MachineError: if not even one does.
+    """
+    if len(prompts) == 1:
+        with said_to_be_too_large(
+            f"a completion of up to {policy.completion_tokens} tokens, of a prompt of {len(prompts[0])},",
+            remedy="Lower policy.context_tokens or policy.completion_tokens",
+        ):
+            return _complete(policy, prompts, temperature, draws)
+    try:
+        return _complete(policy, prompts, temperature, draws)
+    except torch.OutOfMemoryError:
+        logger.warning(
+            f"{len(prompts)} completions do not fit into memory side by side; {len(prompts) // 2} are written at once "
+            f"instead (policy.completions_at_once in params.yaml)"
+        )
+    # Only here is the error gone, and with it what it held.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return None
 
 
 def _complete(
@@ -172,7 +208,7 @@ class _Writer:
         self._mask[:, :longest] = torch.arange(longest, device=device) >= (longest - lengths).unsqueeze(1)
         self._width = longest
         self._positions = lengths
-        self._cache = _growing_cache(model, longest + max_tokens)
+        self._cache = growing_cache(model, longest + max_tokens)
         self.logits = self._forward(ids, (self._mask[:, :longest].cumsum(1) - 1).clamp_min(0))
         number = {prompt: index for index, prompt in enumerate(distinct)}
         self.keep(torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device))
@@ -200,39 +236,3 @@ class _Writer:
             logits_to_keep=1,
         )
         return output.logits[:, -1]
-
-
-class _GrowingLayer(DynamicLayer):
-    """Keys and values in room set aside once: a token's are written in place, where DynamicLayer copies all of them."""
-
-    def __init__(self, capacity: int) -> None:
-        super().__init__()
-        self._capacity = capacity
-        self._length = 0
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-            batch, heads, _tokens, key_size = key_states.shape
-            self._keys = key_states.new_empty(batch, heads, self._capacity, key_size)
-            self._values = value_states.new_empty(batch, heads, self._capacity, value_states.shape[-1])
-        start, self._length = self._length, self._length + key_states.shape[-2]
-        self._keys[:, :, start : self._length] = key_states
-        self._values[:, :, start : self._length] = value_states
-        return self._show()
-
-    def reorder_cache(self, beam_idx: Tensor) -> None:
-        self._keys = self._keys[beam_idx]
-        self._values = self._values[beam_idx]
-        self._show()
-
-    def _show(self) -> tuple[Tensor, Tensor]:
-        self.keys, self.values = self._keys[:, :, : self._length], self._values[:, :, : self._length]
-        return self.keys, self.values
-
-
-def _growing_cache(model: PreTrainedModel, capacity: int) -> DynamicCache:
-    cache = DynamicCache(config=model.config)
-    # Layers of other kinds (sliding windows, linear attention) know best how to keep their own state.
-    cache.layers = [_GrowingLayer(capacity) if type(layer) is DynamicLayer else layer for layer in cache.layers]
-    return cache

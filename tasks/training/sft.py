@@ -14,7 +14,7 @@ from trl import SFTConfig, SFTTrainer
 
 from tasks.errors import PolicyError
 from tasks.training.adapters import within
-from tasks.training.checkpoints import CheckpointCallback, remove_half_written
+from tasks.training.checkpoints import CheckpointCallback, settle
 from tasks.training.examples import Example
 from tasks.training.memory import PartedBatches
 from tasks.training.policy import Policy, encode_prompt
@@ -76,7 +76,7 @@ def train_sft(
     # Packed, batches of mixed lengths are better: they take nearly equal memory.
     lengths = [0 if packing else len(row["input_ids"]) for row in rows]
     order = _order(lengths, steps=steps, batch_size=batch_size, seed=seed)
-    remove_half_written(checkpoints)
+    settle(checkpoints)
     share = batch_size // team().size
     micro = math.gcd(share, micro_batch_size or share)
     config = trainer_config(

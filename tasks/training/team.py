@@ -6,7 +6,8 @@ model and of each batch, and do the same steps.
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
@@ -76,6 +77,17 @@ _joined = Team()
 def team() -> Team:
     """The team of this process."""
     return _joined
+
+
+@contextmanager
+def alone(engine: EngineParams) -> Iterator[None]:
+    """This process trains by itself, but as the engine says: compiled, or with another generator."""
+    global _joined
+    _joined = Team(engine=engine)
+    try:
+        yield
+    finally:
+        _joined = Team()
 
 
 def join(engine: EngineParams, *, number: int, store: distributed.Store) -> Team:

@@ -24,6 +24,7 @@ from tasks.training.checkpoints import newest_checkpoint, updates_per_step
 from tasks.training.preemption import Preemption
 from tasks.training.sharding import deepspeed_settings
 from tasks.training.team import team
+from tasks.training.too_large import said_to_be_too_large
 from tasks.training.turns import YieldingCallback, own_turns, training_devices
 
 OnStep = Callable[[int, dict[str, float]], None]
@@ -91,7 +92,8 @@ def run(
 
     Raises:
         PreemptedError: if this process was asked to end; a checkpoint has the steps until then.
-        TrainingError: if weights or gradients are not finite, or nothing fits into memory.
+        TrainingError: if weights or gradients are not finite, or no row of a batch fits into memory.
+        MachineError: if what training keeps beside a batch does not fit.
     """
     preemption = preemption or Preemption()
     trainer.remove_callback(PrinterCallback)
@@ -103,6 +105,11 @@ def run(
         preemption.awaited(),
         own_turns.held(training_devices()),
         accelerated(cast(PreTrainedModel, trainer.model), packing=packing, compiles=team().engine.compiles),
+        # Of training steps themselves, what does not fit is computed in parts.
+        said_to_be_too_large(
+            "the optimiser's state",
+            remedy="Train adapters (policy.adapter), raise engine.zero_stage or set engine.offload",
+        ),
     ):
         trainer.train(resume_from_checkpoint=str(newest) if newest else None)
     if team().engine.zero_stage == 3:
