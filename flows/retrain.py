@@ -44,10 +44,13 @@ from tasks.judge.batch import changed
 from tasks.judge.verdict import Verdict
 from tasks.params import Params, RetrainParams, load_params
 from tasks.problems.problem import Problem
-from tasks.registry import Registry, policy_digest
+from tasks.registry import Registry
+from tasks.registry_files import keep_latest, policy_digest
 from tasks.report.comparison import decide
 
 CHAMPIONS = WORK / "retrain" / "champions"
+CHAMPIONS_KEPT = 3
+"""Whoever moves the alias back finds these here."""
 POLICY = DATA / "contrastive_rl" / "policy"
 DEFAULTS = RetrainParams()
 SKIPPED = "Skipped"
@@ -149,6 +152,7 @@ def compare(params: Params) -> Trial:
     if champion is not None:
         forms[CHAMPION] = champion_params(champion)
         policies[CHAMPION] = registry.fetch(champion, CHAMPIONS)
+        keep_latest(CHAMPIONS, count=CHAMPIONS_KEPT)
         digests[CHAMPION] = champion.digest
     comparison = begin_comparison(params, policies, digests, forms)
     bouts = compare_policies(comparison, on_progress=Progress().show)

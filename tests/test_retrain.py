@@ -194,7 +194,7 @@ def test_the_better_policy_is_promoted_with_all_that_it_was_made_from(night, mac
     assert night.state.name == "Promoted", night.state.message
     champion = machine.registry.champion()
     assert champion.version == 2
-    from tasks.registry import policy_digest
+    from tasks.registry_files import policy_digest
 
     assert champion.digest == policy_digest(machine.root / POLICY)
     assert champion.tags["cuda_l1.compared_with"] == "version 1"
