@@ -134,8 +134,7 @@ def test_the_champion_writes_and_knows_the_same_in_another_clone(clone, machine)
     own, others = evaluated(machine.root), evaluated(clone)
     assert own["completions"] == others["completions"]
     assert own["found"] == others["found"]
-    assert len(own["completions"]) == len(own["found"])
-    assert len(set(own["completions"])) > 1
+    assert len(own["completions"]) == len(own["found"]) > 0
     assert "correct" in {status for *_, status in own["found"]}
 
 
