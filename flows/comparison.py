@@ -10,16 +10,20 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from flows.accounting import Expenses
 from flows.comparison_judging import OnProgress, best_first, screened, skill, timed_again
 from flows.engine import WORK, Stage
+from flows.judges import open_judge
 from flows.recording import Recorder
 from flows.runs import run_of
 from flows.sampling import Draw, build_requests, draw
 from tasks.errors import PolicyError
+from tasks.history.known import VERSIONS
+from tasks.judge.batch import changed
 from tasks.params import Params, PolicyParams, as_document
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem
@@ -27,7 +31,27 @@ from tasks.report.comparison import Bout
 
 CHALLENGER, CHAMPION = "challenger", "champion"
 FOLDER = WORK / "retrain" / "comparisons"
-SECTIONS = ("seed", "problems", "judge", "policy", "retrain")
+ROOT = Path(__file__).parents[1]
+SECTIONS = ("seed", "problems", "judge", "policy", "exemplars", "retrain")
+CODE = (
+    "flows/accounting.py",
+    "flows/comparison.py",
+    "flows/comparison_judging.py",
+    "flows/judging.py",
+    "flows/recording.py",
+    "flows/runs.py",
+    "flows/sampling.py",
+    "tasks/history",
+    "tasks/judge",
+    "tasks/problems",
+    "tasks/report/comparison.py",
+    "tasks/report/statistics.py",
+    "tasks/training",
+    "tasks/variants",
+)
+"""What a comparison runs, as dvc.yaml lists it for a stage; tests/test_architecture.py checks the list."""
+SOFTWARE = ("torch", "transformers")
+"""What completions depend on besides."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,19 +70,26 @@ class Comparison(Stage):
 
 
 def begin_comparison(
-    params: Params, policies: Mapping[str, Path], digests: Mapping[str, str], forms: Mapping[str, PolicyParams]
+    params: Params,
+    policies: Mapping[str, Path],
+    digests: Mapping[str, str],
+    forms: Mapping[str, PolicyParams],
+    *,
+    machine: Mapping[str, str | None],
 ) -> Comparison:
     """The comparison of these policies under these params; one that was begun before is continued.
 
     Args:
         digests: of the policies' files, by role.
         forms: the section policy that each was made with, by role.
+        machine: where times are taken, as judging_machine says.
     """
     problems = load_problems(params.problems)
     asked = [as_document(params)[section] for section in SECTIONS]
     known = {problem.problem_id: [problem.problem_hash, problem.split] for problem in problems.values()}
     made_with = {role: asdict(form) for role, form in forms.items()}  # type: ignore[call-overload]
-    text = json.dumps([asked, dict(digests), known, made_with], sort_keys=True)
+    ran = [code_digest(), {name: version(name) for name in SOFTWARE}, dict(machine)]
+    text = json.dumps([asked, dict(digests), known, made_with, ran], sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = FOLDER / key
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,6 +110,25 @@ def begin_comparison(
         policies=policies,
         forms=forms,
     )
+
+
+def judging_machine(params: Params) -> dict[str, str | None]:
+    """The model of device that judges here and now, and what else times depend on."""
+    with open_judge(changed(params.judge, workers=1)) as judge:
+        return {"device": judge.device} | {name: judge.environment.get(name) for name in VERSIONS}
+
+
+def code_digest(root: Path = ROOT) -> str:
+    """Content hash of the code that a comparison runs."""
+    digest = hashlib.sha256()
+    for part in CODE:
+        path = root / part
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files:
+            if file.is_file() and file.suffix != ".pyc":
+                digest.update(f"{file.relative_to(root).as_posix()}\0".encode())
+                digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def compare_policies(comparison: Comparison, *, on_progress: OnProgress) -> list[Bout]:

@@ -33,10 +33,9 @@ from prefect.exceptions import ObjectNotFound
 from pydantic import ValidationError
 
 from flows.engine import say
-from flows.regression import policy_regressed
+from flows.regression import REGRESSED, policy_regressed
 from flows.retrain import flow_parameters, retrain
 from flows.retrain_crash import HEARTBEAT_S, pick_up, watch_for_crashes
-from flows.retrain_page import REGRESSED
 from flows.server import is_alive
 from tasks.errors import CudaL1Error, ParamsError
 from tasks.params import RetrainParams, load_params

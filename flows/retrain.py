@@ -25,14 +25,15 @@ from pydantic import Field, TypeAdapter
 
 from flows.arrivals import forget_arrivals, note_arrival, noted_arrivals
 from flows.champion_params import champion_params
-from flows.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies
+from flows.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies, judging_machine
 from flows.dvc_cache import mend_cache
 from flows.engine import DATA, WORK, say
 from flows.inbox import Arrival, admit_problems, has_arrivals
 from flows.judges import open_judge
 from flows.pipeline import StageFailedError, reproduce, version_history
+from flows.regression import raise_alarm
 from flows.retrain_page import Progress, announce, show_arrivals
-from flows.retrain_start import only_one, why_not_now
+from flows.retrain_start import first_begun, only_one, why_not_now
 from flows.server import is_alive
 from flows.snapshot import is_versioned
 from flows.stages import STAGES
@@ -44,10 +45,13 @@ from tasks.judge.batch import changed
 from tasks.judge.verdict import Verdict
 from tasks.params import Params, RetrainParams, load_params
 from tasks.problems.problem import Problem
-from tasks.registry import Registry, policy_digest
-from tasks.report.comparison import decide
+from tasks.registry import Registry
+from tasks.registry_files import keep_latest, policy_digest
+from tasks.report.comparison import Decision, decide
 
 CHAMPIONS = WORK / "retrain" / "champions"
+CHAMPIONS_KEPT = 3
+"""Whoever moves the alias back finds these here."""
 POLICY = DATA / "contrastive_rl" / "policy"
 DEFAULTS = RetrainParams()
 SKIPPED = "Skipped"
@@ -99,7 +103,7 @@ def retrain(
             reproduce(stage)
         try:
             trial = compare(params)
-            tell(trial, arrivals, conclude(params, trial))
+            tell(params, trial, arrivals, conclude(params, trial))
             forget_arrivals()
         except Exception:
             # Whatever became of the comparison and its page, the stages' outputs are made and stand in dvc.lock.
@@ -149,8 +153,9 @@ def compare(params: Params) -> Trial:
     if champion is not None:
         forms[CHAMPION] = champion_params(champion)
         policies[CHAMPION] = registry.fetch(champion, CHAMPIONS)
+        keep_latest(CHAMPIONS, count=CHAMPIONS_KEPT)
         digests[CHAMPION] = champion.digest
-    comparison = begin_comparison(params, policies, digests, forms)
+    comparison = begin_comparison(params, policies, digests, forms, machine=judging_machine(params))
     bouts = compare_policies(comparison, on_progress=Progress().show)
     judgement = decide(
         bouts,
@@ -169,9 +174,12 @@ def conclude(params: Params, trial: Trial) -> dict[str, str]:
 
 
 @step
-def tell(trial: Trial, arrivals: list[Arrival], links: dict[str, str]) -> None:
-    """The run's page, and the event where the challenger is worse."""
+def tell(params: Params, trial: Trial, arrivals: list[Arrival], links: dict[str, str]) -> None:
+    """The run's page, and the alarm where the challenger is worse."""
     announce(trial, arrivals, links)
+    if trial.champion is not None and trial.judgement.decision is Decision.REGRESSED:
+        facts = {"reason": trial.judgement.reason, "run_id": trial.run_id}
+        raise_alarm(trial.champion, facts, begun_at=first_begun(), timezone=params.retrain.timezone)
 
 
 def keep() -> None:

@@ -1,4 +1,4 @@
-"""What a retraining leaves on its run's page in Prefect's UI, and the event that it emits."""
+"""What a retraining leaves on its run's page in Prefect's UI."""
 
 import base64
 from collections import Counter
@@ -14,17 +14,11 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
-from prefect.events import emit_event
 from prefect.logging import get_run_logger
 
 from flows.inbox import Arrival
 from flows.trial import Trial
-from tasks.registry import MODEL
-from tasks.report.comparison import Decision
 from tasks.report.comparison_page import bout_rows, comparison_metrics, decision_page, speedup_plot
-
-REGRESSED = "cuda-l1.policy.regressed"
-"""The event that says that a challenger was significantly worse than the champion."""
 
 
 def show_arrivals(arrivals: Sequence[Arrival]) -> None:
@@ -64,7 +58,7 @@ def arrivals_page(arrivals: Sequence[Arrival]) -> str:
 
 
 def announce(trial: Trial, arrivals: Sequence[Arrival], links: Mapping[str, str]) -> None:
-    """The decision with its links, a row for each problem, a plot; and an event where the challenger is worse."""
+    """The decision with its links, a row for each problem, and a plot."""
     judgement = trial.judgement
     metrics = comparison_metrics(trial.bouts, judgement)
     page = f"{decision_page(judgement, metrics, links)}\n{arrivals_page(arrivals)}"
@@ -80,12 +74,6 @@ def announce(trial: Trial, arrivals: Sequence[Arrival], links: Mapping[str, str]
                 key="retrain-speedups",
                 description="speedup of the best candidates",
             )
-    if judgement.decision is Decision.REGRESSED:
-        emit_event(
-            event=REGRESSED,
-            resource={"prefect.resource.id": f"cuda-l1.policy.{MODEL}", "prefect.resource.name": MODEL},
-            payload={"reason": judgement.reason, "run_id": trial.run_id},
-        )
 
 
 def _code(text: str) -> str:

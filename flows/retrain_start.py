@@ -73,6 +73,13 @@ def holder() -> str:
     return ""
 
 
+def first_begun() -> datetime:
+    """When the flow run that we are in was begun, the first time if it was begun again."""
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
+    return (run.start_time if run else None) or datetime.now(UTC)
+
+
 def why_not_now(*, catch_up: bool, late_after_s: float) -> str | None:
     """why_skip of the flow run that we are in; one that somebody asked for is never skipped."""
     context = FlowRunContext.get()

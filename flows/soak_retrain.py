@@ -39,7 +39,7 @@ from flows.soak_retrain_runs import (
     pause,
 )
 from tasks.errors import MachineError
-from tasks.registry import policy_digest
+from tasks.registry_files import policy_digest
 
 NEWS = ("better", "worse", "better", "worse", "better", "worse", "better", "problem")
 DISK = "640m"

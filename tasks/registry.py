@@ -4,7 +4,6 @@ A version is a folder of safetensors and text; its tags say what it was made fro
 as doing it once. Beside tasks/tracking.py the only file that imports mlflow, and only within functions.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,8 @@ from uuid import uuid4
 
 from tasks.errors import CudaL1Error, PolicyError
 from tasks.registry_errors import registry_error
+from tasks.registry_files import policy_digest
+from tasks.registry_lock import one_promotion
 from tasks.tracking import EXPERIMENT, RUN_ID_TAG, tracking_uri
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ CHAMPION = "champion"
 DIGEST_TAG = "cuda_l1.policy_digest"
 PAGES_VARIABLE = "CUDA_L1_MLFLOW_PAGES"
 """Where people find MLflow's pages, if that is not where numbers are sent to."""
-SAFE_SUFFIXES = (".json", ".safetensors", ".txt", ".jinja", ".model")
-"""What a policy is made of. Anything else, such as a pickle, might run code when it is loaded."""
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # its own are minutes each
 
 
@@ -53,25 +52,6 @@ class PolicyVersion:
     def artifact(self) -> str:
         """Where in its run of MLflow its files are."""
         return _artifact(self.digest)
-
-
-def policy_digest(folder: Path) -> str:
-    """Content hash of a policy's files and their names.
-
-    Raises:
-        PolicyError: if there is none, or a file in it that might run code when it is loaded.
-    """
-    files = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-    if not files:
-        raise PolicyError(f"no policy at {folder}; `dvc repro` makes it")
-    digest = hashlib.sha256()
-    for path in files:
-        if path.suffix not in SAFE_SUFFIXES:
-            raise PolicyError(f"{path} is none of {', '.join(SAFE_SUFFIXES)}; a policy must load without running code")
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
-    return digest.hexdigest()[:16]
 
 
 class Registry:
@@ -109,22 +89,9 @@ class Registry:
             words = f"version {policy.version} of {MODEL} was not registered here: it lacks the tag {DIGEST_TAG}"
             raise PolicyError(f"{words}; move the alias {CHAMPION!r} to a version that has it")
         target = folder / policy.digest
-        if target.is_dir() and policy_digest(target) == policy.digest:
-            return target
-        partial = folder / f".{policy.digest}.{uuid4().hex}.partial"
-        partial.mkdir(parents=True)
-        try:
-            with _answering(self.uri) as client:
-                downloaded = Path(client.download_artifacts(policy.mlflow_run_id, policy.artifact, str(partial)))
-            if policy_digest(downloaded) != policy.digest:
-                raise PolicyError(
-                    f"version {policy.version} of {MODEL} is not what was registered: its files have changed at "
-                    f"{self.uri}; restore them, or move the alias {CHAMPION!r} to a version that is whole"
-                )
-            shutil.rmtree(target, ignore_errors=True)
-            downloaded.replace(target)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        if not (target.is_dir() and policy_digest(target) == policy.digest):
+            self._download(policy, target)
+        os.utime(target)  # says which were used last
         return target
 
     def record(
@@ -185,16 +152,20 @@ class Registry:
         Raises:
             ChampionChangedError: if somebody has made another version champion meanwhile.
         """
-        now = self.champion()
-        if now is not None and now.version == policy.version:
-            return
-        if (now and now.version) != (over and over.version):
+        with one_promotion(self.uri):
+            now = self.champion()
+            if now is not None and now.version == policy.version:
+                return
+            if (now and now.version) == (over and over.version):
+                with _answering(self.uri) as client:
+                    client.set_registered_model_alias(MODEL, CHAMPION, str(policy.version))
+                # A server knows no lock: somebody may have moved the alias since it was looked at.
+                now = self.champion()
+        if now is None or now.version != policy.version:
             raise ChampionChangedError(
                 f"version {now and now.version} of {MODEL} has become champion meanwhile; "
                 f"version {policy.version} was not compared with it: retrain again"
             )
-        with _answering(self.uri) as client:
-            client.set_registered_model_alias(MODEL, CHAMPION, str(policy.version))
 
     def page(self, policy: PolicyVersion) -> str | None:
         """The address of a version in MLflow's own pages, where a server has them."""
@@ -207,6 +178,22 @@ class Registry:
         with _answering(self.uri) as client:
             experiment_id = client.get_run(mlflow_run_id).info.experiment_id
         return f"{self._pages}/#/experiments/{experiment_id}/runs/{mlflow_run_id}"
+
+    def _download(self, policy: PolicyVersion, target: Path) -> None:
+        partial = target.with_name(f".{policy.digest}.{uuid4().hex}.partial")
+        partial.mkdir(parents=True)
+        try:
+            with _answering(self.uri) as client:
+                downloaded = Path(client.download_artifacts(policy.mlflow_run_id, policy.artifact, str(partial)))
+            if policy_digest(downloaded) != policy.digest:
+                raise PolicyError(
+                    f"version {policy.version} of {MODEL} is not what was registered: its files have changed at "
+                    f"{self.uri}; restore them, or move the alias {CHAMPION!r} to a version that is whole"
+                )
+            shutil.rmtree(target, ignore_errors=True)
+            downloaded.replace(target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 @contextmanager

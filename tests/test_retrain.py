@@ -1,104 +1,32 @@
 """A night as it is: a scheduler that starts a run, real stages, a better policy promoted and a worse one refused."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.prefect_server import prefect_server
-from tests.retrain_builders import TRAIN, of_size, project
-from tests.training_builders import policy
+from tests.retrain_builders import TRAIN, of_size
+from tests.retrain_machine import Machine, artifacts_of, ended_run, retraining_machine, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 NIGHTLY, ALARM = "retrain/nightly", "policy_regressed/alarm"
-LIMIT_S = 900.0  # a minute or two on a machine that has nothing else to do
 NEW_SIZE = 40
 POLICY = "data/contrastive_rl/policy"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """A project, the server it is registered with, and the environment of what runs there."""
-
-    root: Path
-    url: str
-    environment: Mapping[str, str]
-
-    @property
-    def registry(self) -> Any:
-        from tasks.registry import Registry
-
-        return Registry()
-
-    def client(self) -> Any:
-        from prefect.client.orchestration import SyncPrefectClient
-
-        return SyncPrefectClient(self.url)
-
-    def run(self, *command: str) -> str:
-        done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, check=False, timeout=LIMIT_S
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory) -> Iterator[Machine]:
-    """A project under git with a DVC remote, a server, and an untrained policy as champion."""
-    folder = tmp_path_factory.mktemp("retrain")
-    root = project(folder)
-    (root / ".gitignore").write_text("/work/\n/mlruns/\n/mlflow.db*\n/data/history.duckdb*\n/data/problems/inbox/\n")
-    with (root / ".dvc" / "config").open("a") as config:
-        config.write(f"    remote = store\n['remote \"store\"']\n    url = {folder / 'store'}\n")
-    own = {
-        "MLFLOW_TRACKING_URI": f"sqlite:///{root}/mlflow.db",
-        "MLFLOW_DISABLE_TELEMETRY": "true",
-        "PREFECT_HOME": str(folder / "prefect"),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
-    with (
-        pytest.MonkeyPatch.context() as patched,
-        prefect_server(folder / "prefect", PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS="2") as url,
-    ):
-        patched.chdir(root)
-        for name, value in own.items():
-            patched.setenv(name, value)
-        environment = {**os.environ, "PREFECT_API_URL": url}
-        environment.pop("PYTHONPATH", None)
-        found = Machine(root=root, url=url, environment=environment)
-        for command in ("init --quiet", "add .", "-c user.name=a -c user.email=a@b commit --quiet --message first"):
-            found.run("git", *command.split())
-        make_champion(found, untrained(folder / "untrained"))
-        yield found
-
-
-def untrained(folder: Path) -> Path:
-    from tasks.training.policy import save_policy
-
-    save_policy(policy(context_tokens=512, completion_tokens=128), folder)
-    return folder
-
-
-def make_champion(machine: Machine, folder: Path) -> None:
-    registry = machine.registry
-    run = registry.record("before", tags={}, metrics={}, files={})
-    from flows.champion_params import as_tag
-    from tasks.params import load_params
-
-    version = registry.register(folder, mlflow_run_id=run, tags=as_tag(load_params().policy))
-    registry.promote(version, over=None)
+    with retraining_machine(tmp_path_factory.mktemp("retrain")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -143,38 +71,6 @@ def night(served) -> Any:
     return ended_run(served, NIGHTLY)
 
 
-def wait_for(condition: Any, *, limit_s: float = LIMIT_S) -> Any:
-    deadline = time.monotonic() + limit_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.3)
-    return found
-
-
-def ended_run(machine: Machine, deployment: str, *, number: int = 1) -> Any:
-    """The flow run of a deployment that ended as the n-th, once it has."""
-    from prefect.client.schemas.filters import FlowRunFilter
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    with machine.client() as client:
-        chosen = FlowRunFilter(deployment_id={"any_": [client.read_deployment_by_name(deployment).id]})
-
-        def ended() -> Any:
-            runs = client.read_flow_runs(flow_run_filter=chosen, sort=FlowRunSort.START_TIME_ASC)
-            done = [run for run in runs if run.state.is_final()]
-            return done[number - 1] if len(done) >= number else None
-
-        return wait_for(ended)
-
-
-def artifacts_of(machine: Machine, run: Any) -> dict[str, Any]:
-    from prefect.client.schemas.filters import ArtifactFilter
-
-    with machine.client() as client:
-        found = client.read_artifacts(artifact_filter=ArtifactFilter(flow_run_id={"any_": [run.id]}))
-    return {artifact.key: artifact for artifact in found}
-
-
 def test_the_scheduler_itself_made_and_started_the_run(night):
     assert night.auto_scheduled
     assert night.created_by is None or night.created_by.type == "SCHEDULE"
@@ -194,7 +90,7 @@ def test_the_better_policy_is_promoted_with_all_that_it_was_made_from(night, mac
     assert night.state.name == "Promoted", night.state.message
     champion = machine.registry.champion()
     assert champion.version == 2
-    from tasks.registry import policy_digest
+    from tasks.registry_files import policy_digest
 
     assert champion.digest == policy_digest(machine.root / POLICY)
     assert champion.tags["cuda_l1.compared_with"] == "version 1"
@@ -216,6 +112,53 @@ def test_the_run_page_shows_how_it_was_decided(night, machine):
     assert found["retrain-progress"].data == 100.0
 
 
+@pytest.fixture(scope="module")
+def clone(night, machine) -> Path:
+    """Another clone, at the champion's tag, with what DVC's remote holds."""
+    folder = machine.root.parent / "clone"
+    machine.run("git", "clone", "--quiet", str(machine.root), str(folder))
+    machine.run("git", "checkout", "--quiet", *machine.run("git", "tag", "--list").split(), folder=folder)
+    machine.run("dvc", "pull", "--quiet", folder=folder)
+    return folder
+
+
+def test_at_the_champions_tag_another_clone_has_nothing_to_do(clone, machine):
+    from tasks.registry_files import policy_digest
+
+    assert "Data and pipelines are up to date." in machine.run("dvc", "repro", folder=clone)
+    assert policy_digest(clone / POLICY) == machine.registry.champion().digest
+
+
+def test_the_champion_writes_and_knows_the_same_in_another_clone(clone, machine):
+    machine.run("dvc", "repro", "--force", "--single-item", "evaluate", folder=clone)
+    own, others = evaluated(machine.root), evaluated(clone)
+    assert own["completions"] == others["completions"]
+    assert own["found"] == others["found"]
+    assert len(own["completions"]) == len(own["found"]) > 0
+    assert "correct" in {status for *_, status in own["found"]}
+
+
+def evaluated(project: Path) -> dict[str, list[Any]]:
+    """What evaluate had the champion write, and what became of each text; times are another matter."""
+    evaluate = project / "data" / "evaluate"
+    statuses = {row["candidate_id"]: row["status"] for row in rows(*(project / "data").glob("*/verdicts.jsonl"))}
+    # Whether times settle is a matter of times.
+    settled = {name: "correct" if status == "unstable" else status for name, status in statuses.items()}
+    drawn = sorted((project / "work" / "evaluate").glob("*/draws-contrastive_rl-*.jsonl"))
+    return {
+        "completions": [row["completion"] for row in rows(*drawn) if "completion" in row],
+        "found": [
+            (row["problem_id"], row["mode"], row["candidate_id"], row["parsed"], settled[row["candidate_id"]])
+            for row in rows(evaluate / "samples.jsonl")
+            if row["policy"] == "contrastive_rl"
+        ],
+    }
+
+
+def rows(*paths: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+
 def test_a_worse_policy_is_refused_and_raises_the_alarm(night, machine):
     reference = machine.registry.champion()
     shutil.rmtree(machine.root / POLICY)
@@ -232,6 +175,17 @@ def test_a_worse_policy_is_refused_and_raises_the_alarm(night, machine):
     assert alarm.state.is_failed()
     assert alarm.parameters["reason"] == run.state.message
     assert "worse in share correct" in run.state.message
+
+
+def test_the_same_night_raises_its_alarm_once(machine):
+    from prefect.events.filters import EventFilter, EventNameFilter
+
+    with machine.client() as client:
+        nightly = client.read_deployment_by_name(NIGHTLY)
+        client.create_flow_run_from_deployment(nightly.id)
+        assert ended_run(machine, NIGHTLY, number=3).state.name == "Regressed"
+        raised = EventFilter(event=EventNameFilter(name=["cuda-l1.policy.regressed"]))
+        assert client.read_events(raised, limit=10).total == 1
 
 
 def test_the_problems_that_were_there_are_still_there(machine):

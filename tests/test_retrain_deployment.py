@@ -1,12 +1,16 @@
 """What is registered with a Prefect server: schedule, parameters with descriptions, one run at a time, the alarm."""
 
+import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from prefect.events.filters import EventFilter, EventIDFilter
 
 from flows.retrain import DEFAULTS
 from tasks.errors import MachineError, ParamsError
 from tasks.params import RetrainParams
+from tasks.registry import PolicyVersion
 from tasks.registry_errors import RegistryError
 from tests.prefect_server import prefect_server
 
@@ -68,8 +72,6 @@ def test_what_was_edited_in_the_ui_survives_a_restart_until_params_are_asked_for
 
 def test_the_scheduler_makes_runs_of_the_schedule(client):
     """Its service may fail without a word; then no schedule ever starts anything."""
-    import time
-
     from prefect.client.schemas.filters import FlowRunFilter
 
     from flows.deployment import register
@@ -96,6 +98,35 @@ def test_an_automation_answers_regressions_and_is_made_once(client):
     assert automation.trigger.expect == {"cuda-l1.policy.regressed"}
     (action,) = automation.actions
     assert action.deployment_id == client.read_deployment_by_name("policy_regressed/alarm").id
+
+
+def test_a_regression_raises_the_alarm_once_for_a_champion_and_a_night(client, monkeypatch):
+    """Also when the server was told so long ago that it would take the same event for another one."""
+    from flows import regression
+
+    emitted, emit = [], regression.emit_event
+
+    def counted(**event: Any) -> None:
+        emitted.append(event["id"])
+        emit(**event)
+
+    monkeypatch.setattr(regression, "emit_event", counted)
+
+    def regressed(*, champion: int = 1, begun_at: datetime = datetime(2026, 11, 22, 2, tzinfo=UTC)) -> int:
+        worse_than = PolicyVersion(version=champion, digest="0123", mlflow_run_id="run", created_at=0.0, tags={})
+        regression.raise_alarm(worse_than, {"reason": "worse"}, begun_at=begun_at, timezone="Asia/Tokyo")
+        return len(emitted)
+
+    assert regressed() == 1
+    deadline = time.monotonic() + 60
+    while not client.read_events(EventFilter(id=EventIDFilter(id=emitted)), limit=1).events:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    assert regressed() == 1
+    assert regressed(begun_at=datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == 1  # a minute to noon
+    assert regressed(begun_at=datetime(2026, 11, 22, 3, 1, tzinfo=UTC)) == 2
+    assert regressed(champion=2) == 3
+    assert len(set(emitted)) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,21 @@
 """The registry of policies: what is registered, who is champion, and that doing it twice changes nothing."""
 
 import errno
+import fcntl
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tasks.errors import MachineError, PolicyError, RetryableError
-from tasks.registry import DIGEST_TAG, MODEL, PAGES_VARIABLE, ChampionChangedError, Registry, policy_digest
+from tasks.registry import DIGEST_TAG, MODEL, PAGES_VARIABLE, ChampionChangedError, PolicyVersion, Registry
 from tasks.registry_errors import RegistryError, registry_error
+from tasks.registry_files import keep_latest, policy_digest
+from tasks.registry_lock import one_promotion
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +53,14 @@ def answer(code: str) -> Exception:
 
 def record(registry: Registry, run_id: str, **metrics: float) -> str:
     return registry.record(run_id, tags={"decision": "promoted"}, metrics=metrics, files={"report.md": b"why"})
+
+
+def three_versions(registry: Registry, folder: Path) -> list[PolicyVersion]:
+    run = record(registry, "retrain-1")
+    return [
+        registry.register(write_policy(folder / name, name.encode()), mlflow_run_id=run, tags={})
+        for name in ("first", "second", "third")
+    ]
 
 
 def test_the_first_champion_is_registered_fetched_and_found_again(registry, tmp_path) -> None:
@@ -93,11 +108,7 @@ def test_doing_it_all_twice_changes_nothing(registry, tmp_path) -> None:
 
 
 def test_nobody_is_promoted_over_a_champion_it_was_not_compared_with(registry, tmp_path) -> None:
-    run = record(registry, "retrain-1")
-    first, second, third = (
-        registry.register(write_policy(tmp_path / name, name.encode()), mlflow_run_id=run, tags={})
-        for name in ("first", "second", "third")
-    )
+    first, second, third = three_versions(registry, tmp_path)
     registry.promote(first, over=None)
     registry.promote(second, over=first)
     with pytest.raises(ChampionChangedError, match=r"version 2 .* has become champion meanwhile"):
@@ -105,6 +116,79 @@ def test_nobody_is_promoted_over_a_champion_it_was_not_compared_with(registry, t
     assert registry.champion() == second
     for made, weights in ((first, b"first"), (third, b"third")):
         assert (registry.fetch(made, tmp_path / "champions") / "model.safetensors").read_bytes() == weights
+
+
+def test_of_two_that_were_compared_with_the_same_champion_one_takes_its_place(registry, tmp_path, monkeypatch) -> None:
+    from mlflow import MlflowClient
+
+    first, *rivals = three_versions(registry, tmp_path)
+    registry.promote(first, over=None)
+    moved, move = [], MlflowClient.set_registered_model_alias
+    begin = threading.Barrier(len(rivals))
+
+    def moves_slowly(client, name: str, alias: str, version: str) -> None:
+        time.sleep(0.3)
+        move(client, name, alias, version)
+        moved.append(version)
+
+    monkeypatch.setattr(MlflowClient, "set_registered_model_alias", moves_slowly)
+
+    def promote(rival) -> bool:
+        begin.wait()
+        try:
+            Registry().promote(rival, over=first)
+        except ChampionChangedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(rivals)) as pool:
+        won = dict(zip((rival.version for rival in rivals), pool.map(promote, rivals), strict=True))
+    (winner,) = (version for version, has_won in won.items() if has_won)
+    assert registry.champion().version == winner
+    assert moved == [str(winner)]
+
+
+def test_who_finds_another_in_the_place_that_it_took_has_not_won(registry, tmp_path, monkeypatch) -> None:
+    """Where a server is asked: it knows no lock, so the alias is looked at once more."""
+    from mlflow import MlflowClient
+
+    first, second, third = three_versions(registry, tmp_path)
+    registry.promote(first, over=None)
+    elsewhere, move = MlflowClient(registry.uri), MlflowClient.set_registered_model_alias
+
+    def moves_and_is_overtaken(client, name: str, alias: str, version: str) -> None:
+        move(client, name, alias, version)
+        move(elsewhere, name, alias, str(third.version))
+
+    monkeypatch.setattr(MlflowClient, "set_registered_model_alias", moves_and_is_overtaken)
+    with pytest.raises(ChampionChangedError, match=r"version 3 .* has become champion meanwhile; version 2 was not"):
+        registry.promote(second, over=first)
+    assert registry.champion() == third
+
+
+def test_a_promotion_that_never_ends_holds_nobody_up_for_ever(registry, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tasks.registry_lock.LIMIT_S", 0.2)
+    with (tmp_path / "mlflow.db.promotion").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with (
+            pytest.raises(RegistryError, match=r"another promotion has held .*mlflow\.db\.promotion"),
+            one_promotion(registry.uri),
+        ):
+            pass
+    with one_promotion(registry.uri):
+        pass
+
+
+def test_the_champions_that_were_fetched_last_are_kept(registry, tmp_path) -> None:
+    folder = tmp_path / "champions"
+    versions = three_versions(registry, tmp_path)
+    for age, version in enumerate(versions):
+        os.utime(registry.fetch(version, folder), (age, age))
+    registry.fetch(versions[0], folder)  # somebody has moved the alias back
+    (folder / ".0123.partial").mkdir()
+    (folder / ".0123.partial" / "model.safetensors").write_bytes(b"half")
+    keep_latest(folder, count=2)
+    assert {path.name for path in folder.iterdir()} == {versions[0].digest, versions[2].digest}
 
 
 def test_a_champion_whose_files_were_changed_is_refused(registry, tmp_path) -> None:
