@@ -45,6 +45,8 @@ AUTOMATION = "a policy has regressed"
 TAGS = ["cuda-l1"]
 NO_SERVER = 3
 POLL_S = 2.0
+START_S = 60.0
+"""For a server that is started together with us, as after a restart of the machine."""
 
 
 def register(params: RetrainParams, *, from_params: bool = False) -> list[RunnerDeployment]:
@@ -124,15 +126,33 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     url = os.environ.get("PREFECT_API_URL")
-    if not url or not is_alive(url):
+    try:
+        params = load_params().retrain
+        deployments = registered(url, params, from_params=arguments.from_params) if url else None
+    except CudaL1Error as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    if not url or deployments is None:
         words = f"no Prefect server answers at {url}" if url else "PREFECT_API_URL is not set"
         sys.stderr.write(f"{words}: start one (prefect server start) and set PREFECT_API_URL to its address\n")
         sys.exit(NO_SERVER)
-    try:
-        deployments = register(load_params().retrain, from_params=arguments.from_params)
-    except CudaL1Error as error:
-        sys.exit(f"{type(error).__name__}: {error}")
     serve_on(url, deployments)
+
+
+def registered(url: str, params: RetrainParams, *, from_params: bool) -> list[RunnerDeployment] | None:
+    """What register returns, also where the server is only starting, or away for a moment; None if it stays away."""
+    begun, is_told = time.monotonic(), False
+    while time.monotonic() < begun + START_S:
+        if is_alive(url):
+            try:
+                return register(params, from_params=from_params)
+            except Exception as error:  # groups of whatever stopped Prefect's client
+                if not _is_outage(error):
+                    raise
+        if not is_told:
+            say(f"no Prefect server answers at {url}: waiting for it, {START_S:.0f} s at most")
+            is_told = True
+        time.sleep(POLL_S)
+    return None
 
 
 def serve_on(url: str, deployments: Sequence[RunnerDeployment]) -> None:

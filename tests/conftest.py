@@ -8,6 +8,7 @@ import pytest
 LOOK_AT_THE_WHOLE_MACHINE = {"test_judge_kernels", "test_judge_leaves_nothing", "test_judge_lifecycle", "test_sandbox"}
 """Files that start the same hostile programs, or look for what such programs leave: never at the same time."""
 TAKE_MINUTES = {
+    "test_asked_to_end",
     "test_exact_resume",
     "test_faults_retrain",
     "test_lost_teams",
