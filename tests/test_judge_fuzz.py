@@ -71,7 +71,7 @@ def test_many_programs_get_past_the_parser(kind: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             passed += screen(GENERATORS[kind](rng, [SOURCES[seed % len(SOURCES)], *SOURCES])).status is None
-    assert passed >= 50
+    assert passed >= 40  # of programs nearly all do, of mutants about half
 
 
 def test_a_case_is_the_same_whenever_it_is_made() -> None:

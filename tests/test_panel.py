@@ -30,6 +30,8 @@ NUM_BEFORE_DEATH = 5
 RAYS_OWN = re.compile("ray::(DashboardAgent|RuntimeEnvAgent)")
 """Helpers without work or device, which take a minute to notice that everything else was killed."""
 END_S = 30.0
+START_S = 120.0
+"""For a machine of Ray's to join, and a judge to start there, where others start processes too."""
 SMALL = {"include_dashboard": False, "object_store_memory": 80 << 20}
 
 
@@ -89,7 +91,7 @@ def test_judges_are_replaced_when_their_processes_die_and_when_a_machine_comes_b
         assert outcome(judge.judge(case.problem, case.candidate, seed=0)) == "correct"
         cluster.remove_node(next(iter(cluster.worker_nodes)))
         cluster.add_node(num_cpus=1, **SMALL)
-        deadline = time.monotonic() + END_S
+        deadline = time.monotonic() + START_S
         while len(chambers()) < num_judges:
             assert time.monotonic() < deadline
             with ThreadPoolExecutor(num_judges) as pool:  # a judge that died is missed when it is asked

@@ -146,8 +146,8 @@ def test_one_command_chooses_a_profile(tmp_path):
         text=True,
         check=True,
     ).stdout.splitlines()[-1]
-    workspace, enter, repro = said.split(" && ")
-    assert (enter, repro) == ("cd 'work/gpu-small'", "dvc repro")
+    workspace, enter, mend, repro = said.split(" && ")
+    assert (enter, mend, repro) == ("cd 'work/gpu-small'", "python -m flows.dvc_lock", "dvc repro")
     folder = tmp_path / "work" / "gpu-small"
     command = workspace.replace("'work/gpu-small'", f"'{folder}'").replace("python", sys.executable, 1)
     subprocess.run(command, shell=True, check=True)
@@ -159,4 +159,4 @@ def test_without_a_profile_the_project_itself_is_run():
     said = subprocess.run(
         ["make", "--no-print-directory", "--dry-run", "repro"], capture_output=True, text=True, check=True
     ).stdout
-    assert said.splitlines()[-1] == "dvc repro"
+    assert said.splitlines()[-1] == "python -m flows.dvc_lock && dvc repro"
