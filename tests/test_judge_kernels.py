@@ -1,5 +1,6 @@
 """The judge against its enemies and its honest users: every kernel gets the verdict it declares."""
 
+import math
 import os
 import subprocess
 from collections.abc import Iterator
@@ -15,20 +16,28 @@ KERNELS = {kernel.name: kernel for kernel in kernels()}
 
 
 @pytest.fixture(scope="module")
-def verdicts(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Verdict]]]:
-    """All verdicts asked for, by one judge, two at a time; those of one problem in a row."""
+def judge() -> Iterator[Judge]:
     os.environ["CUDA_L1_SECRET"] = "planted-secret"
+    with Judge(PARAMS) as judge:
+        yield judge
+    del os.environ["CUDA_L1_SECRET"]
+
+
+@pytest.fixture(scope="module")
+def verdicts(request: pytest.FixtureRequest, judge: Judge) -> Iterator[dict[str, Future[Verdict]]]:
+    """All verdicts asked for, two at a time; those of one problem in a row."""
     names = {
         item.callspec.params.get("name") for item in request.session.items if getattr(item, "callspec", None)
     } & set(KERNELS)
     in_order = sorted((KERNELS[name] for name in names), key=lambda kernel: kernel.declared["PROBLEM"])
-    with Judge(PARAMS) as judge, ThreadPoolExecutor(PARAMS.workers) as pool:
+    with ThreadPoolExecutor(PARAMS.workers) as pool:
         yield {kernel.name: pool.submit(judge.judge, kernel.problem, kernel.candidate, seed=0) for kernel in in_order}
-    del os.environ["CUDA_L1_SECRET"]
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_every_kernel_gets_the_verdict_it_declares(name: str, verdicts: dict[str, Future[Verdict]]) -> None:
+def test_every_kernel_gets_the_verdict_it_declares(
+    name: str, verdicts: dict[str, Future[Verdict]], judge: Judge
+) -> None:
     declared = KERNELS[name].declared
     verdict = verdicts[name].result()
     if verdict.status is Status.UNSTABLE:  # right in everything, on a machine too busy to time it
@@ -37,8 +46,10 @@ def test_every_kernel_gets_the_verdict_it_declares(name: str, verdicts: dict[str
     assert verdict.status in KERNELS[name].expected, f"{verdict.detail}\n{verdict.checks}"
     if "TRACK" in declared:
         assert verdict.track == declared["TRACK"]
-    if "MAX_SPEEDUP" in declared and verdict.speedup is not None:
-        assert verdict.speedup <= declared["MAX_SPEEDUP"]
+    if (verdict.speedup or 0.0) > declared.get("MAX_SPEEDUP", math.inf):
+        # What pays does so every time; the noise of a busy machine hardly comes twice.
+        again = judge.judge(KERNELS[name].problem, KERNELS[name].candidate, seed=1)
+        assert (again.speedup or 0.0) <= declared["MAX_SPEEDUP"], f"{verdict.speedup} and {again.speedup}"
 
 
 def test_nothing_that_a_kernel_started_is_left(verdicts: dict[str, Future[Verdict]]) -> None:
