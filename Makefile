@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
-.PHONY: help setup repro smoke test test-long lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history soak-retrain clean
+.PHONY: help setup repro smoke test only-tests test-long lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history soak-retrain clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -25,7 +25,10 @@ lint: setup  ## format check, lint and types
 	@ruff check .
 	@mypy
 
-test: lint  ## lint, types and the tests
+test: setup  ## lint, types and the tests, side by side
+	@$(MAKE) --no-print-directory --jobs=2 lint only-tests
+
+only-tests: setup
 	@python -m pytest -n 2 --no-loadscope-reorder
 
 up: setup  ## start Prefect, MLflow and the schedule on this machine, and show where they are: docs/operations.md

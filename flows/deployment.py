@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 from uuid import UUID
 
 # Before prefect is imported: its telemetry only adds errors where there is no network.
@@ -126,15 +126,14 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        _leave_without_server("PREFECT_API_URL is not set")
     try:
-        params = load_params().retrain
-        deployments = registered(url, params, from_params=arguments.from_params) if url else None
+        deployments = registered(url, load_params().retrain, from_params=arguments.from_params)
     except CudaL1Error as error:
         sys.exit(f"{type(error).__name__}: {error}")
-    if not url or deployments is None:
-        words = f"no Prefect server answers at {url}" if url else "PREFECT_API_URL is not set"
-        sys.stderr.write(f"{words}: start one (prefect server start) and set PREFECT_API_URL to its address\n")
-        sys.exit(NO_SERVER)
+    if deployments is None:
+        _leave_without_server(f"no Prefect server answers at {url}")
     serve_on(url, deployments)
 
 
@@ -170,6 +169,11 @@ def serve_on(url: str, deployments: Sequence[RunnerDeployment]) -> None:
             say(f"no Prefect server answered at {url}: waiting for it")
         while not is_alive(url):
             time.sleep(POLL_S)
+
+
+def _leave_without_server(words: str) -> NoReturn:
+    sys.stderr.write(f"{words}: start one (prefect server start) and set PREFECT_API_URL to its address\n")
+    sys.exit(NO_SERVER)
 
 
 def _is_outage(error: BaseException) -> bool:

@@ -25,8 +25,8 @@ LOST_S = 3 * HEARTBEAT_S
 MAX_CRASHES = 3
 """What crashes a run that often, such as too little memory, will do so again."""
 LOST, CRASHED = "a retraining has vanished", "a retraining has crashed"
-_ENDED = {f"prefect.flow-run.{name}" for name in ("Completed", "Failed", "Cancelled", "Crashed")}
-_ALIVE = {"prefect.flow-run.Running", "prefect.flow-run.heartbeat"}
+_UNDER_WAY = {f"prefect.flow-run.{name}" for name in ("Pending", "Submitting", "Running", "heartbeat")}
+"""After these something must follow. A run is Submitting while its process starts, unless who serves it has ended."""
 
 
 @flow(name="pick_up", persist_result=False)
@@ -57,8 +57,8 @@ def watch_for_crashes(client: SyncPrefectClient, *, retrain_id: UUID, pick_up_id
     of_retrain: dict[str, str | list[str]] = {"prefect.resource.id": f"prefect.deployment.{retrain_id}"}
     run_id = {"__prefect_kind": "jinja", "template": "{{ flow_run.id }}"}
     lost = EventTrigger(
-        after=_ALIVE,
-        expect=_ALIVE | _ENDED,
+        after=_UNDER_WAY,
+        expect={"prefect.flow-run.*"},  # final states have names of ours, such as Promoted
         match={"prefect.resource.id": ["prefect.flow-run.*"]},
         match_related=of_retrain,
         for_each={"prefect.resource.id"},

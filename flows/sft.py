@@ -7,6 +7,7 @@ from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
 from flows.launching import trainers
 from flows.records import read_taught
+from tasks.errors import TrainingError
 from tasks.history.records import TRAINING
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
@@ -24,6 +25,11 @@ def sft(stage: Stage) -> None:
     known = load_problems(params.problems)
     problems = [problem for problem in known.values() if problem.split is Split.TRAIN]
     taught = read_taught()
+    if not taught:
+        raise TrainingError(
+            "there is nothing to learn from: no candidate was correct and as fast as filter_variants.min_speedup asks. "
+            "data/filter_variants/verdicts.jsonl says why; lower that, or raise generate_variants.max_per_problem"
+        )
     with accounted(stage, known) as (tracker, expenses), trainers(params, folder=stage.folder) as crew:
         if params.policy.model is not None:
             policy = load_policy(params.policy.model, params.policy, seed=params.seed)

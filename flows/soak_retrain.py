@@ -3,7 +3,8 @@
     python -m flows.soak_retrain --faults 200        # what was ended continues where it stopped
 
 A night has something new to do: a better policy, a worse one, or a new problem, which makes every stage out of date.
-What the faults left undone is made good by the same run, begun again, or by the next one, which nothing strikes. Then
+What the faults left undone is made good by the same run, begun again, or by the next one. A run that ends before all of
+a night's faults have struck is followed by another; the last one of a night is struck by nothing, or has finished. Then
 nothing may be lost, doubled, promoted wrongly, left over or hidden.
 """
 
@@ -41,13 +42,13 @@ from flows.soak_retrain_runs import (
 from tasks.errors import MachineError
 from tasks.registry_files import policy_digest
 
-NEWS = ("better", "worse", "better", "worse", "better", "worse", "better", "problem")
+NEWS = ("better", "problem", "worse", "problem")
 DISK = "640m"
 OWN_DISK = "CUDA_L1_SOAK_DISK"
 """Set where the project has a disk of its own, which can be filled."""
 STRIKE_TRIES = 20
-MAX_FAULTS = 6
-"""In one night; those that come when the run has ended hit nothing."""
+NUM_FAULTS, MAX_STRUCK = (3, 10), 4
+"""Faults in one night, at least and at most, and runs that they may strike."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,11 +56,13 @@ class Night:
     """What became of one night."""
 
     number: int
+    seed: int
+    """What struck, and when, as far as that can be repeated."""
     news: str
     faults: list[str]
     """Those that struck; one that found nothing to hit at its moment did not."""
     states: list[str]
-    """How the run that was struck ended, and the one after it where there had to be one."""
+    """How the runs ended that were struck, and the one after them where there had to be one."""
     seconds: float
     violations: list[str]
 
@@ -85,21 +88,25 @@ class Soak:
             raise MachineError(f"undisturbed, the first night left this: {wrong}")
         self._usual_s = time.monotonic() - begun
 
-    def night(self, number: int, faults: Sequence[Fault]) -> Night:
-        """Strike one run with the faults, and look at what is there in the end."""
-        begun, rng, news = time.monotonic(), random.Random(number), NEWS[number % len(NEWS)]
+    def night(self, number: int, chosen: Sequence[Fault], *, seed: int) -> Night:
+        """Strike a run with some of the faults, and look at what is there in the end."""
+        begun, rng, news = time.monotonic(), random.Random(seed), NEWS[number % len(NEWS)]
+        faults = rng.sample(chosen, k=min(rng.randint(*NUM_FAULTS), len(chosen)))
         if news == "better":
             self._witness.set_champion(enthrone_untrained(self._machine))
         bring(self._machine, news, number)
         if news == "worse":
             self._witness.losers.add(policy_digest(self._machine.root / POLICY))
-        run_id, struck = self._struck(faults, rng, usual_s=self._usual_s / (1 if news == "problem" else 2))
+        struck: list[Fault] = []
         states: list[str] = []
         violations: list[str] = []
+        left, usual_s = list(faults), self._usual_s / (1 if news == "problem" else 2)
         try:
-            state = finished(self._machine, run_id)
-            states.append(f"{state.name}: {state.message}")
-            violations += visible(self._machine, run_id, struck)
+            while left and len(states) < MAX_STRUCK:
+                run_id, left = self._struck(left, struck, rng, usual_s=usual_s)
+                state = finished(self._machine, run_id)
+                states.append(f"{state.name}: {state.message}")
+                violations += visible(self._machine, run_id, struck)
             if not state.is_completed():
                 state = finished(self._machine, begin(self._machine))
                 states.append(f"{state.name}: {state.message}")
@@ -110,6 +117,7 @@ class Soak:
             violations.append(str(error))
         return Night(
             number=number,
+            seed=seed,
             news=news,
             faults=[fault.name for fault in struck],
             states=[state[:200] for state in states],
@@ -117,22 +125,32 @@ class Soak:
             violations=violations,
         )
 
-    def _struck(self, faults: Sequence[Fault], rng: random.Random, *, usual_s: float) -> tuple[UUID, list[Fault]]:
-        """A run, and the faults that struck it, one after the other, over as long as it usually takes."""
+    def _struck(
+        self, faults: Sequence[Fault], struck: list[Fault], rng: random.Random, *, usual_s: float
+    ) -> tuple[UUID, list[Fault]]:
+        """A run and those faults whose turn has not come when it is over, over as long as a run usually takes.
+
+        Args:
+            struck: what has struck is appended.
+        """
         pause_s = 2 * usual_s / (1 + len(faults))
         undo = {fault.name: fault.inject(self._machine, rng) for fault in faults if fault.before}
-        run_id = begin(self._machine)
+        run_id, left = begin(self._machine), list[Fault]()
         for fault in faults:
             if not fault.before:
                 pause(self._machine, run_id, rng.uniform(0.5, pause_s))
+                if is_over(self._machine, run_id):
+                    left.append(fault)
+                    continue
                 self._witness.look()
                 undo[fault.name] = self._injected(fault, run_id, rng)
             if heal := undo[fault.name]:
+                struck.append(fault)
                 try:
                     _hold(self._machine, run_id, fault, rng)
                 finally:
                     heal()
-        return run_id, [fault for fault in faults if undo[fault.name]]
+        return run_id, left
 
     def _injected(self, fault: Fault, run_id: UUID, rng: random.Random) -> Undo | None:
         """Wait a little for something to hit, no longer than the run lasts."""
@@ -155,14 +173,12 @@ def soak(folder: Path, journal: Journal, *, num_faults: int, chosen: Sequence[Fa
         soak = Soak(made)
         soak.prepare()
         while bar.n < num_faults and time.monotonic() < end:
-            number = len(rows)
-            rng = random.Random(f"faults of {number}")
-            night = soak.night(number, rng.sample(chosen, k=min(rng.randint(1, MAX_FAULTS), len(chosen))))
+            night = soak.night(len(rows), chosen, seed=random.SystemRandom().getrandbits(32))
             rows.append(asdict(night))
             journal.append(rows[-1:])
             bar.update(len(night.faults))
             for wrong in night.violations:
-                say(f"night {number} ({', '.join(night.faults)}): {wrong}")
+                say(f"night {night.number} ({', '.join(night.faults)}): {wrong}")
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

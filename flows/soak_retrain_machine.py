@@ -70,23 +70,22 @@ import torch.nn as nn
 
 
 class Model(nn.Module):
-    def __init__(self, features):
+    def __init__(self, rows):
         super().__init__()
-        self.linear = nn.Linear(features, features)
+        self.scale = nn.Parameter(torch.randn(rows))
 
     def forward(self, x):
-        out = self.linear(x)
-        return torch.relu(out) * 2.0
+        return torch.diag(self.scale) @ x
 
 
 def get_inputs():
-    return [torch.randn(8192, {size})]
+    return [torch.randn(1024, {size})]
 
 
 def get_init_inputs():
-    return [{size}]
+    return [1024]
 """
-"""So many rows that a right answer, which works in place, is faster by more than a busy machine's noise."""
+"""What is learnt for it, to multiply row by row, is six times as fast: no noise of a busy machine decides who wins."""
 
 
 class Machine:
@@ -157,9 +156,13 @@ class Machine:
         while not (result := found()):
             if time.monotonic() > end:
                 raise MachineError(f"{what} did not come about in {limit_s:.0f} s; logs are in {self.folder}")
-            reap(self._server, self.runner)
+            self.reap()
             time.sleep(POLL_S)
         return result
+
+    def reap(self) -> None:
+        """What a machine's first process does all the time. DVC waits for whoever is not reaped."""
+        reap(self._server, self.runner)
 
     def run(self, *command: str) -> str:
         done = subprocess.run(
@@ -220,7 +223,8 @@ def _ended(process: psutil.Process) -> bool:
 
 
 def _make_project(machine: Machine) -> None:
-    root = make_workspace(machine.root, profile="tiny", changes=SMALL | {"sft.steps": 300, "retrain.decided_by": "all"})
+    own = {"sft.steps": 300, "filter_variants.min_speedup": 1.5, "retrain.decided_by": "all"}
+    root = make_workspace(machine.root, profile="tiny", changes=SMALL | own)
     for name, text, shorter in COMPRESSED:
         file = root / name
         if text not in file.read_text():

@@ -41,8 +41,9 @@ def state_of(machine: Machine, run_id: UUID) -> "State[Any] | None":
 
 
 def is_over(machine: Machine, run_id: UUID) -> bool:
+    """Whether a run has ended for good: a crashed one is begun again."""
     state = state_of(machine, run_id)
-    return state is not None and state.is_final()
+    return state is not None and state.is_final() and not state.is_crashed()
 
 
 def finished(machine: Machine, run_id: UUID) -> "State[Any]":
@@ -66,6 +67,7 @@ def pause(machine: Machine, run_id: UUID, seconds: float) -> None:
     """Wait, no longer than the run lasts."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not is_over(machine, run_id):
+        machine.reap()
         time.sleep(POLL_S)
 
 

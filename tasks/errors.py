@@ -30,7 +30,9 @@ class StaleWeightsError(CudaL1Error, RuntimeError):
 
 
 class TrainingError(CudaL1Error, RuntimeError):
-    """Training cannot go on as it is: its numbers left the range of floats, its memory or its judge gave out."""
+    """Training cannot go on as it is: there is nothing to learn from, its numbers left the range of floats,
+    its memory or its judge gave out.
+    """
 
 
 class PreemptedError(CudaL1Error, RuntimeError):

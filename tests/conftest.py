@@ -13,6 +13,7 @@ TAKE_MINUTES = {
     "test_faults_retrain",
     "test_killed_stages",
     "test_lost_teams",
+    "test_optimize_killed",
     "test_panel",
     "test_remotes",
     "test_retrain",

@@ -130,3 +130,13 @@ def test_an_output_that_is_missing_says_what_makes_it(tmp_path: Path) -> None:
     said_no(
         run(workspace(tmp_path), "flows.sft"), "data/filter_variants/taught.jsonl is missing", "`dvc repro` makes it"
     )
+
+
+def test_variants_of_which_none_may_be_learnt_from_are_told_with_the_remedy(tmp_path: Path) -> None:
+    root = workspace(tmp_path)
+    write_rows(root / "data/filter_variants/taught.jsonl", [])
+    said_no(
+        run(root, "flows.sft"),
+        "TrainingError: there is nothing to learn from: no candidate was correct and as fast as filter_variants",
+        "generate_variants.max_per_problem",
+    )

@@ -217,6 +217,24 @@ def test_a_run_outlives_who_serves_it_and_is_not_begun_twice(served):
     served.completes(run_id)
 
 
+def test_a_run_that_was_claimed_and_not_begun_is_begun_by_who_serves_next(served):
+    """As when who serves it is killed in the second between its claim and the start of the process."""
+    from prefect.states import Pending
+
+    served.process.kill()
+    served.process.wait()
+    (served.root / "enough").unlink(missing_ok=True)
+    with served.client() as client:
+        run = client.create_flow_run_from_deployment(client.read_deployment_by_name("retrain/nightly").id)
+        for name in ("Pending", "Submitting"):
+            client.set_flow_run_state(run.id, Pending(name=name), force=True)
+    until(lambda: served.states(run.id)[-1].is_crashed())
+    assert "nothing was heard of its process" in served.states(run.id)[-1].message
+    served.serve()
+    served.begun()
+    served.completes(run.id)
+
+
 def test_what_crashes_every_time_is_given_up(served):
     from prefect.settings import PREFECT_API_URL, temporary_settings
     from prefect.states import Crashed

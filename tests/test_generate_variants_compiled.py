@@ -22,7 +22,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return Stage(name="generate_variants", params=params, key="k", folder=tmp_path, run_id="run-1", started_at=1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ builds the kernels, and is not installed")
 def test_what_was_compiled_before_a_kill_is_not_compiled_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     before = _compiled(stage, PROBLEMS)

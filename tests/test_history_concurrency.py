@@ -19,7 +19,7 @@ from tasks.history.store import History
 
 @pytest.mark.slow
 def test_rows_acknowledged_to_killed_writers_are_there_once(tmp_path):
-    soaked = soak(tmp_path, duration_s=15.0, seed=1)
+    soaked = soak(tmp_path, duration_s=8.0, seed=1)
     assert soaked.is_whole, soaked
     assert soaked.num_kills > 0
     assert soaked.num_acknowledged > 0

@@ -9,7 +9,8 @@ import pytest
 
 from tasks.errors import WorkerError
 from tasks.judge.fork_server import ForkServer
-from tasks.judge.study import ARENA_BYTES, Study
+from tasks.judge.reference import LAYOUT
+from tasks.judge.study import Study
 from tasks.judge.walls.scratch import ScratchFolder
 from tasks.problems.problem import Problem
 from tests.judge_builders import problem, problem_of
@@ -41,7 +42,7 @@ def studied() -> Iterator[Callable[[Problem], Study]]:
     scratch = ScratchFolder.make()
     server = ForkServer(scratch.path)
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=ARENA_BYTES, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
     yield lambda asked: Study(asked, worker)
     worker.end()
     server.close()

@@ -2,6 +2,7 @@
 
 import math
 import os
+import statistics
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -47,9 +48,11 @@ def test_every_kernel_gets_the_verdict_it_declares(
     if "TRACK" in declared:
         assert verdict.track == declared["TRACK"]
     if (verdict.speedup or 0.0) > declared.get("MAX_SPEEDUP", math.inf):
-        # What pays does so every time; the noise of a busy machine hardly comes twice.
-        again = judge.judge(KERNELS[name].problem, KERNELS[name].candidate, seed=1)
-        assert (again.speedup or 0.0) <= declared["MAX_SPEEDUP"], f"{verdict.speedup} and {again.speedup}"
+        # Of three the middle one counts: the noise of a busy machine, unlike what pays, hardly comes twice.
+        again = [judge.judge(KERNELS[name].problem, KERNELS[name].candidate, seed=seed) for seed in (1, 2)]
+        assert all(each.status in (*KERNELS[name].expected, Status.UNSTABLE) for each in again)
+        speedups = [each.speedup or 0.0 for each in (verdict, *again)]
+        assert statistics.median(speedups) <= declared["MAX_SPEEDUP"], speedups
 
 
 def test_nothing_that_a_kernel_started_is_left(verdicts: dict[str, Future[Verdict]]) -> None:

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from tasks.errors import MachineError, WorkerError
 from tasks.judge import judge as judge_module
 from tasks.judge.baselines import BASELINES, baseline_candidate
-from tasks.judge.fork_server import ForkServer
+from tasks.judge.fork_server import PROGRAM, ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.timing import PROTOCOL
 from tasks.judge.verdict import Status, Track, Verdict
@@ -157,6 +157,33 @@ def test_a_fork_server_that_dies_meanwhile_is_not_the_candidates_fault(judge: Ju
         assert judge._server is not None
         os.kill(judge._server._process.pid, signal.SIGKILL)
         assert future.result().status in (Status.CORRECT, Status.UNSTABLE)
+
+
+class KilledAtFirst(subprocess.Popen):
+    """A real fork server that is killed at once, so many times; other processes are left alone."""
+
+    times: ClassVar[int]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if PROGRAM in self.args and type(self).times:
+            type(self).times -= 1
+            self.kill()
+
+
+def test_a_fork_server_that_is_killed_while_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KilledAtFirst, "times", 2, raising=False)
+    monkeypatch.setattr("tasks.judge.fork_server.subprocess.Popen", KilledAtFirst)
+    with Judge(PARAMS) as judge:
+        assert KilledAtFirst.times == 0
+        assert judged(judge, SAME).status in (Status.CORRECT, Status.UNSTABLE)
+
+
+def test_a_fork_server_that_is_killed_every_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KilledAtFirst, "times", 99, raising=False)
+    monkeypatch.setattr("tasks.judge.fork_server.subprocess.Popen", KilledAtFirst)
+    with pytest.raises(MachineError, match="ended by SIGKILL 3 times while it started"), Judge(PARAMS):
+        pass
 
 
 def test_a_judge_that_is_closed_amid_a_judgement_starts_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,9 @@ def test_state_dicts_load_both_ways_and_the_fast_path_is_taken(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [name if name in ("transformer", "loss") else pytest.param(name, marks=pytest.mark.long) for name in NAMES]
+)
 def test_optimize_claims_nothing_that_was_not_judged(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tasks.judge.fork_server import ForkServer
-from tasks.judge.reference import ARENA_BYTES
+from tasks.judge.reference import LAYOUT
 from tasks.judge.study import BadProblemError, Study
 from tasks.judge.walls.scratch import ScratchFolder
 from tasks.judge.wire import offsets
@@ -74,7 +74,7 @@ def _idle_weights(study: Study) -> Iterator[str]:
 
 def _examined(problem: Problem, server: ForkServer) -> list[Finding]:
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=ARENA_BYTES, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=CPU_S)
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=CPU_S)
     try:
         study = Study(problem, worker)
         return [Finding(words=words, is_fatal=False) for words in (*_idle_inputs(study), *_idle_weights(study))]

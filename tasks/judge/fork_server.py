@@ -1,8 +1,10 @@
 """Starting the fork server with a scrubbed environment, and having it start workers."""
 
+import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from tasks.judge.walls.scratch import CACHE_REMEDY, RESERVE_BYTES, SCRATCH_REMED
 from tasks.judge.wire import Arena
 
 PROGRAM = "tasks.judge.zygote"
+STARTS = 3
 TOGETHER_BYTES = 2 << 30  # beyond what one process may use: for compilers, and the scratch folder, which lies in memory
 DEVICE_BYTES = 8 << 30  # what a driver keeps of its own, and for the larger compilers
 HEADER_BYTES = 256 << 20  # the precompiled headers of torch 2.13 take 150 MiB
@@ -61,30 +64,51 @@ class ForkServer:
         self._lock = threading.Lock()
         self._num_spawned = 0
         self._is_compiler_warm = False
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control = ours
         self._log_path = scratch / "zygote.log"
+        self.facts = self._start()
+        self._groups = ControlGroups(scratch.name)
+
+    def _start(self) -> dict[str, Any]:
+        """What it says of itself. One that is killed meanwhile, as where memory is short, is started again."""
+        for _ in range(STARTS):
+            self._launch()
+            if (facts := self._await_start()) is not None:
+                return facts
+            self._control.close()
+        name = signal.Signals(-self._process.returncode).name
+        remedy = "is memory short?" if name == "SIGKILL" else "does torch run on this processor?"
+        words = f"the judge's fork server was ended by {name} {STARTS} times while it started; {remedy}"
+        raise MachineError(f"{words}\n{self._last_words}".rstrip())
+
+    def _launch(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, self._log_path.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", PROGRAM, str(theirs.fileno())],
-                env=_scrubbed(os.environ, device),
+                env=_scrubbed(os.environ, self._device),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is the referee's to handle
             )
-        self.facts = self._await_start()
-        self._groups = ControlGroups(scratch.name)
 
-    def _await_start(self) -> dict[str, Any]:
-        if select.select([self._control], [], [], START_S)[0] and (frame := self._control.recv(1 << 16)):
+    def _await_start(self) -> dict[str, Any] | None:
+        """What it says of itself, or nothing where a signal ended it."""
+        has_moved = bool(select.select([self._control], [], [], START_S)[0])
+        if has_moved and (frame := self._control.recv(1 << 16)):
             facts: dict[str, Any] = json.loads(frame)
             return facts
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if has_moved and self._process.wait(END_S) < 0:
+                return None
         self._process.kill()
         self._process.wait()
-        words = self._log_path.read_text(errors="replace")[-2_000:]
-        raise MachineError(f"the judge's fork server did not start:\n{words}")
+        raise MachineError(f"the judge's fork server did not start:\n{self._last_words}")
+
+    @property
+    def _last_words(self) -> str:
+        return self._log_path.read_text(errors="replace")[-2_000:]
 
     def warm_compiler(self) -> None:
         """Load the compiler of graphs before the next worker starts: 3 seconds a judge, 20 more once a machine.

@@ -19,12 +19,13 @@ from tasks.judge.lease import Lease
 from tasks.judge.long import OnProgress
 from tasks.judge.pair import roomy_layout
 from tasks.judge.processes import WorkerProcess
+from tasks.judge.program import Layout
 from tasks.judge.referee import Circumstances, Examination
-from tasks.judge.reference import REGION_BYTES
+from tasks.judge.reference import LARGE_LAYOUT, LAYOUT
 from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Slot, Slots
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
-from tasks.judge.study import ARENA_BYTES, BadProblemError
+from tasks.judge.study import BadProblemError
 from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Status, Verdict
 from tasks.judge.walls.sandbox import FIRST_UID, NUM_UIDS
@@ -53,7 +54,11 @@ class Judge:
         self._params = params
         self._secret = secrets.token_hex(16)
         self._slots = Slots()
-        self._studies = Studies(max_kept=MAX_KEPT if params.device == "cpu" else MAX_KEPT_ON_DEVICE)
+        self._studies = (
+            Studies(max_kept=MAX_KEPT, layouts=[LAYOUT])
+            if params.device == "cpu"
+            else Studies(max_kept=MAX_KEPT_ON_DEVICE, layouts=[LAYOUT, LARGE_LAYOUT])
+        )
         self._server: ForkServer | None = None
         self._server_lock = threading.Lock()
         self._is_open = False
@@ -139,7 +144,7 @@ class Judge:
                 best_speedup=best_speedup,
                 on_progress=on_progress or (lambda share, words: None),
             )
-            if self._scratch is None:
+            if not self._is_open:
                 raise MachineError(NOT_OPEN)
             with self._slots.taken() as slot:
                 self._examine(slot, problem, candidate, screened, evidence, circumstances)
@@ -211,7 +216,7 @@ class Judge:
                 cpu_s=int(cpu_s) + 1,
             )
 
-        study = self._studies.take(problem, lambda: self._spawn_study(slot, server))
+        study = self._studies.take(problem, lambda layout: self._spawn_study(slot, server, layout))
         try:
             examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
             try:
@@ -231,10 +236,10 @@ class Judge:
         finally:
             self._studies.give_back(study)
 
-    def _spawn_study(self, slot: Slot, server: ForkServer) -> WorkerProcess:
+    def _spawn_study(self, slot: Slot, server: ForkServer, layout: Layout) -> WorkerProcess:
         return server.spawn(
-            arena_bytes=ARENA_BYTES,
-            drawn_bytes=REGION_BYTES,
+            arena_bytes=layout.num_bytes,
+            drawn_bytes=layout.input_bytes,
             core=slot.core,
             uid=slot.uid,
             memory_bytes=STUDY_MEMORY_BYTES,

@@ -16,6 +16,8 @@ from tasks.judge.wire import WireError
 ALONE = frozenset({"call", "recopy", "call_in_float64"})
 AT_LARGE = frozenset({"load", "draw", "init_inputs", "inputs", "loaded"})
 """What may take long or needs the processor only. All else waits for the device, though not with cold caches."""
+MAY_COMPILE = frozenset({"build", "call"})
+"""Where a program may compile its kernels for a minute: when it is built first, and when it is called first."""
 QUIET_S = 2.0
 MAX_WAIT_S = 300.0
 # A flush of the caches takes a tenth of a millisecond, unless kernels of somebody else are running.

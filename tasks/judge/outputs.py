@@ -16,6 +16,10 @@ Outputs = tuple[list[torch.Tensor], list[str]]
 """Tensors, and where each stood."""
 
 
+class TooLargeError(Exception):
+    """More bytes than there is room for."""
+
+
 class OutputRefusedError(Exception):
     """The program returned something other than plain tensors that fit."""
 

@@ -40,7 +40,7 @@ def in_double(
         nudge: every value is multiplied by a random factor that differs from 1 by about so much.
         rounded: values keep 11 bits, as the operands of TF32 do.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generators: dict[torch.device, torch.Generator] = {}  # drawn where they are used: a host takes a second for 2**26
 
     def moved(tensor: torch.Tensor) -> torch.Tensor:
         if rounded and tensor.is_floating_point():
@@ -48,7 +48,8 @@ def in_double(
         wide = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
         if not nudge:
             return wide
-        noise = torch.randn(wide.shape, generator=generator, dtype=torch.float64).to(wide.device)
+        generator = generators.setdefault(wide.device, torch.Generator(wide.device).manual_seed(seed))
+        noise = torch.randn(wide.shape, generator=generator, dtype=torch.float64, device=wide.device)
         return wide * (1 + nudge * noise)
 
     model = copy.deepcopy(model).double()

@@ -14,7 +14,7 @@ from typing import Any
 from tasks.errors import WorkerError
 from tasks.judge import blocks, remote_memory
 from tasks.judge.cuda import DeviceArena
-from tasks.judge.lease import ALONE, AT_LARGE, Lease
+from tasks.judge.lease import ALONE, AT_LARGE, MAY_COMPILE, Lease
 from tasks.judge.walls.crowd import Crowd
 from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded
 
@@ -23,7 +23,7 @@ END_S = 10.0
 
 
 class Failure(Exception):
-    """A worker answered that its program failed: kind is "raised", "build" or "output"."""
+    """A worker answered that its program failed: kind is "raised", "build", "output" or "size"."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(kind)
@@ -59,7 +59,7 @@ class WorkerProcess:
         self._crowd = crowd
         self._lease = lease
         self._waited_s = 0.0
-        self._has_called = False
+        self._done: set[str] = set()
         self.walls: list[str] = []
         self.reads_installation = False
         self.is_readable = False  # whether outputs are read from its memory; else it copies them into the arena
@@ -113,10 +113,11 @@ class WorkerProcess:
         if self._lease is None:
             answer, taken = self._exchange(operation, deadline, fields)
         else:
-            is_first_call = operation in ALONE and not self._has_called  # it may build for a minute, and is not timed
-            self._has_called = self._has_called or is_first_call
-            alone = operation in ALONE and not is_first_call
-            waits = not is_first_call and operation not in AT_LARGE
+            kind = "call" if operation in ALONE else operation
+            may_compile = kind in MAY_COMPILE and kind not in self._done  # nothing that is timed
+            self._done.add(kind)
+            alone = operation in ALONE and not may_compile
+            waits = not may_compile and operation not in AT_LARGE
             with self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s:
                 self._waited_s += waited_s
                 answer, taken = self._exchange(operation, deadline + self._waited_s, fields)

@@ -268,7 +268,7 @@ class Program:
             addresses.append(form[3])
         num_bytes = offsets(specs)[1]
         if num_bytes > self.layout.capacity:
-            raise Failure("output", f"the outputs take {num_bytes} bytes, there is room for {self.layout.capacity}")
+            raise Failure("size", f"the outputs take {num_bytes} bytes, there is room for {self.layout.capacity}")
         return OutputPlace(specs=specs, addresses=addresses, at=at)
 
 

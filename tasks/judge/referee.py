@@ -30,7 +30,12 @@ RETRIED_SHARE = 0.4
 """Share of the timed rounds with a trial before them, so that no call can know whether it is timed."""
 CHEAP_STATE_BYTES = 1 << 20
 
-_STATUS_OF_FAILURE = {"raised": Status.CRASHED, "build": Status.COMPILE_ERROR, "output": Status.WRONG_OUTPUT}
+_STATUS_OF_FAILURE = {
+    "raised": Status.CRASHED,
+    "build": Status.COMPILE_ERROR,
+    "output": Status.WRONG_OUTPUT,
+    "size": Status.WRONG_OUTPUT,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,7 +20,8 @@ CLASS_NAME = "Model"
 FILE_NAME = "reference.py"
 REGION_BYTES = 512 << 20
 LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, output_bytes=REGION_BYTES)
-ARENA_BYTES = LAYOUT.num_bytes
+LARGE_LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=9 << 27, output_bytes=4 << 30)
+"""On a device, for what does not fit into the other: 16 problems of KernelBench v0. One more fits into neither."""
 LIMIT_S = 60.0
 OUT_OF_MEMORY = "CUDA out of memory"
 MAX_NUDGED = 1e-2
@@ -31,20 +32,30 @@ class BadProblemError(Exception):
     """The reference fails, is not deterministic, or its output does not depend on what it should."""
 
 
+class NoRoomError(BadProblemError):
+    """The reference takes or returns more than there is room for."""
+
+
 def refusal(words: str, failure: Failure) -> Exception:
     """What a failing reference means. That others fill its device says nothing about it."""
     if OUT_OF_MEMORY in failure.text:
         return WorkerError(f"the device has no memory left for the reference: {failure.text}")
+    if failure.kind == "size":
+        return NoRoomError(f"{words}:\n{failure.text}")
     return BadProblemError(f"{words}:\n{failure.text}")
 
 
 class Reference:
     """Trusted, but behind the same walls as a candidate. Methods raise what a failing process raises."""
 
-    def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
-        """Load the program and find out what its model is made from."""
+    def __init__(self, problem: Problem, worker: WorkerProcess, layout: Layout = LAYOUT) -> None:
+        """Load the program and find out what its model is made from.
+
+        Args:
+            layout: of the worker's arena.
+        """
         self.worker = worker
-        self._program = Program(worker, LAYOUT)
+        self._program = Program(worker, layout)
         self._precision = problem.precision
         self._program.load(
             problem.source,
@@ -87,7 +98,9 @@ class Reference:
     def has_inputs(self, block: np.ndarray) -> bool:
         """Whether the inputs of the last call still are what they were."""
         with self.worker.referees_turn():
-            return bool(np.array_equal(self.worker.arena.read_block(LAYOUT.inputs_at[0], block.size), block))
+            return bool(
+                np.array_equal(self.worker.arena.read_block(self._program.layout.inputs_at[0], block.size), block)
+            )
 
     def in_double(
         self,
@@ -154,6 +167,7 @@ class Reference:
 
     def _arguments(self, operation: str, **fields: Any) -> Arguments:
         # Through the host's memory: others may be having their turn on the device.
-        answer = self.worker.ask(operation, self._deadline, at=TEXT_BYTES, capacity=REGION_BYTES, **fields)
+        capacity = self._program.layout.input_bytes
+        answer = self.worker.ask(operation, self._deadline, at=TEXT_BYTES, capacity=capacity, **fields)
         arguments = Arguments.from_json(answer["arguments"], np.empty(0, dtype=np.uint8))
         return replace(arguments, block=self.worker.arena.read_host(TEXT_BYTES, offsets(arguments.specs)[1]))

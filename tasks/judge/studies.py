@@ -1,30 +1,39 @@
 """The studies of the problems judged lately, shared by all cores."""
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tasks.judge import blocks
 from tasks.judge.processes import WorkerProcess
+from tasks.judge.program import Layout
+from tasks.judge.reference import NoRoomError
 from tasks.judge.study import BadProblemError, Study
 from tasks.judge.wire import Arena
 from tasks.problems.problem import Problem
 
 MAX_KEPT, MAX_KEPT_ON_DEVICE = 8, 2
-"""On a device each takes 3 GiB of its memory."""
+"""On a device each takes 3 GiB of its memory, or 11."""
 
 
 class Studies:
     """Makes studies, keeps some that nobody uses, and ends the others. Thread safe."""
 
-    def __init__(self, *, max_kept: int) -> None:
+    def __init__(self, *, max_kept: int, layouts: Sequence[Layout]) -> None:
+        """Keep none yet.
+
+        Args:
+            layouts: of the arenas of studies; each is for what the one before has no room for.
+        """
         self._max_kept = max_kept
+        self._layouts = layouts
         self._lock = threading.Lock()
         self._making: dict[str, threading.Lock] = {}
         self._kept: dict[str, Study] = {}  # the least lately used first
         self._num_users: dict[Study, int] = {}
         self._bad: dict[str, str] = {}
 
-    def take(self, problem: Problem, spawn: Callable[[], WorkerProcess]) -> Study:
+    def take(self, problem: Problem, spawn: Callable[[Layout], WorkerProcess]) -> Study:
         """The problem's study, made if there is none; to be given back.
 
         Raises:
@@ -76,12 +85,22 @@ class Studies:
         if any(not isinstance(study.worker.arena, Arena) for study in unneeded):
             blocks.free_unused()
 
-    def _made(self, problem: Problem, spawn: Callable[[], WorkerProcess]) -> Study:
-        worker = spawn()
+    def _made(self, problem: Problem, spawn: Callable[[Layout], WorkerProcess]) -> Study:
+        *smaller, largest = self._layouts
         try:
-            return Study(problem, worker)
-        except BaseException as error:
-            worker.end()
-            if isinstance(error, BadProblemError):
-                self._bad[problem.problem_hash] = str(error)
+            for layout in smaller:
+                with contextlib.suppress(NoRoomError):
+                    return _studied(problem, spawn, layout)
+            return _studied(problem, spawn, largest)
+        except BadProblemError as error:
+            self._bad[problem.problem_hash] = str(error)
             raise
+
+
+def _studied(problem: Problem, spawn: Callable[[Layout], WorkerProcess], layout: Layout) -> Study:
+    worker = spawn(layout)
+    try:
+        return Study(problem, worker, layout)
+    except BaseException:
+        worker.end()
+        raise

@@ -19,13 +19,13 @@ from tasks.judge.distributions import DISTRIBUTIONS
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout
-from tasks.judge.reference import ARENA_BYTES, CLASS_NAME, FILE_NAME, LIMIT_S, BadProblemError, Reference, refusal
+from tasks.judge.reference import CLASS_NAME, FILE_NAME, LAYOUT, LIMIT_S, BadProblemError, Reference, refusal
 from tasks.judge.weights import Weights
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.judge.yardstick import PLAIN, Yardstick
 from tasks.problems.problem import Problem
 
-__all__ = ["ARENA_BYTES", "CLASS_NAME", "FILE_NAME", "LIMIT_S", "BadProblemError", "Study"]
+__all__ = ["CLASS_NAME", "FILE_NAME", "LIMIT_S", "BadProblemError", "Study"]
 
 POOL_BYTES, DEVICE_POOL_BYTES = 128 << 20, 256 << 20
 NUM_SEEDS = 3
@@ -51,8 +51,11 @@ class Study:
     changes_inputs: bool
     """Whether the reference writes to its inputs, so that a candidate may."""
 
-    def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
+    def __init__(self, problem: Problem, worker: WorkerProcess, layout: Layout = LAYOUT) -> None:
         """Study the problem.
+
+        Args:
+            layout: of the worker's arena.
 
         Raises:
             BadProblemError: if the reference cannot serve as the truth.
@@ -60,6 +63,7 @@ class Study:
         """
         self.problem = problem
         self.worker = worker
+        self._room = layout
         self.output_specs: list[TensorSpec] = []
         self.distributions: list[str] = []
         self._secret = random.SystemRandom()
@@ -148,7 +152,7 @@ class Study:
         return outputs
 
     def _run(self) -> None:
-        self._reference = Reference(self.problem, self.worker)
+        self._reference = Reference(self.problem, self.worker, self._room)
         self.init_inputs = self._reference.init_inputs
         self._study_inputs()
         self.weights = self._reference.weights(self.seeds)

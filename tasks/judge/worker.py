@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from tasks.judge import model_state, precision, values
-from tasks.judge.outputs import OutputRefusedError, Outputs, flattened
+from tasks.judge.outputs import OutputRefusedError, Outputs, TooLargeError, flattened
 from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
 
 TRACE_CHARS = 3_000
@@ -197,7 +197,7 @@ class Worker:
         specs = [TensorSpec.from_json(row) for row in rows]
         starts, num_bytes = offsets(specs)
         if num_bytes > message["capacity"]:
-            raise OutputRefusedError(f"the inputs take {num_bytes} bytes, {message['capacity']} at most")
+            raise TooLargeError(f"the inputs take {num_bytes} bytes, {message['capacity']} at most")
         for spec, start, tensor in zip(specs, starts, tensors, strict=True):
             values_in_order = tensor.detach().as_strided((spec.num_items,), (1,))
             self._copy_in(self._host_memory, values_in_order, message["at"] + start)
@@ -248,7 +248,7 @@ class Worker:
             if output.device != self._memory.device and output.dim():  # numbers are handed over from the host
                 raise OutputRefusedError(f"output {len(forms) - 1} is on {output.device}, not on {self._memory.device}")
             if at + output.nbytes > end:
-                raise OutputRefusedError(f"output {len(forms) - 1} of shape {list(output.shape)} is too large")
+                raise TooLargeError(f"output {len(forms) - 1} of shape {list(output.shape)} is too large")
             if output.numel():
                 key = (at, output.dtype, output.shape)
                 if key not in self._views:
@@ -275,6 +275,8 @@ def _form(tensor: torch.Tensor) -> list[Any]:
 
 
 def _described(error: BaseException) -> dict[str, str]:
+    if isinstance(error, TooLargeError):
+        return {"kind": "size", "text": str(error)}
     if isinstance(error, OutputRefusedError | values.ValueRefusedError):
         return {"kind": "output", "text": str(error)}
     names = {base.__name__ for base in type(error).__mro__}

@@ -1,0 +1,64 @@
+"""A program that may compile its kernels for a minute keeps nobody waiting for the device."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tasks.judge.fork_server import ForkServer
+from tasks.judge.lease import Lease
+from tasks.judge.reference import LAYOUT, Reference
+from tests.judge_builders import problem
+
+AT_LARGE, WAITS, ALONE = (False, False), (True, False), (True, True)
+
+
+class NotedLease:
+    """In the place of a GPU's lease: lets everybody through, and notes who is to wait and who finds cold caches."""
+
+    def __init__(self) -> None:
+        self.turns: list[tuple[bool, bool]] = []
+
+    @contextlib.contextmanager
+    def turn(self, _: int, *, waits: bool, flushes: bool) -> Iterator[float]:
+        self.turns.append((waits, flushes))
+        yield 0.0
+
+    def await_quiet(self) -> float:
+        return 0.0
+
+
+@pytest.fixture
+def lease() -> NotedLease:
+    return NotedLease()
+
+
+@pytest.fixture
+def reference(tmp_path: Path, lease: NotedLease) -> Iterator[Reference]:
+    server = ForkServer(tmp_path, lease=cast(Lease, lease))
+    core = min(os.sched_getaffinity(0))
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
+    yield Reference(problem("bfloat16_linear"), worker)
+    worker.end()
+    server.close()
+
+
+def test_a_model_is_built_beside_others_the_first_time_only(reference: Reference, lease: NotedLease) -> None:
+    lease.turns.clear()
+    reference.weights([0, 1])
+    built, saved, built_again, saved_again = lease.turns
+    assert built == AT_LARGE
+    assert saved == built_again == saved_again == WAITS
+
+
+def test_a_model_is_called_beside_others_the_first_time_only(reference: Reference, lease: NotedLease) -> None:
+    reference.weights([0])
+    inputs = reference.draw(0, carries_numbers=False)
+    reference.expect_inputs(inputs)
+    lease.turns.clear()
+    for _ in range(3):
+        reference.call(inputs.block)
+    assert lease.turns == [AT_LARGE, ALONE, ALONE]
