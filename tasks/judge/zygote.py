@@ -145,6 +145,8 @@ def _work(
     walls += sandbox.confine(limits)
     sandbox.die_with_parent(signal.SIGKILL)  # becoming another user has undone it
     _use_own_compiler_files(limits.scratch)
+    # A fork leaves torch's thread pool to be made anew by whoever asks first, and two that ask at once crash.
+    torch.set_num_threads(1)
     memory = _memory(4, request["arena_bytes"], text if len(arena_fds) == 1 else None)
     probe = np.frombuffer(remote_memory.PROBE, dtype=np.uint8)
     start = {"walls": walls, "reads_installation": sandbox.can_read_installation(), "probe": probe.ctypes.data}
