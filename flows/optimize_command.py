@@ -24,6 +24,7 @@ NOTHING_FASTER = 4
 EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
 REPORT, VERDICT = "report.md", "verdict.json"
 BUILTIN = "builtin"
+EXEMPLARS = ("buckets", "islands")
 MINUTES = 5.0
 WINDOW_SHARE = 0.1
 MAX_WORKERS = 4
@@ -52,6 +53,13 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
         f"repeated (default: {BUILTIN})",
     )
     parser.add_argument(
+        "--exemplars",
+        choices=EXEMPLARS,
+        default=EXEMPLARS[0],
+        help="what prompts to a language model or policy show, at different speeds: of all that is right, or of one of "
+        f"contrastive_rl.islands populations (default: {EXEMPLARS[0]})",
+    )
+    parser.add_argument(
         "--max-usd", type=amount_of("USD"), help="that language models may cost, in all runs with --out"
     )
     parser.add_argument(
@@ -76,7 +84,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     if out.resolve() == file.path.parent:
         parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
     settings = _settings(arguments)
-    providers = chosen(arguments.provider or [BUILTIN], max_usd=arguments.max_usd)
+    providers = chosen(arguments.provider or [BUILTIN], max_usd=arguments.max_usd, exemplars=arguments.exemplars)
     facts = survey(file)
     texts = problem_texts(file, facts, precision=arguments.precision)
     out.mkdir(parents=True, exist_ok=True)

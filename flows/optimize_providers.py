@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from flows.project import project_folder
 from tasks.errors import ParamsError, ProblemError, ProviderError
@@ -14,7 +14,7 @@ from tasks.params import GeneratorParams, Params, load_params
 from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
 from tasks.problems.problem import Problem
 from tasks.search.compositions import Compositions, starting_programs
-from tasks.search.contrastive import Contrastive
+from tasks.search.contrastive import Contrastive, IslandsChoice
 from tasks.search.experience import Experience
 from tasks.search.folder_provider import FolderProvider
 from tasks.search.proposers import FromProvider, InBackground, Proposer
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from flows.optimize_writers import Shop
     from tasks.variants.llm.budget import Cost
 
+ExemplarsFrom = Literal["buckets", "islands"]
 POLICY = "policy:"
 MODEL_FILES = ("*.safetensors", "*.json")
 
@@ -43,14 +44,23 @@ class Chosen:
     """Of the project, where a name needs it."""
     max_usd: float | None
     """Of all that language models write; None for no cap."""
+    exemplars: ExemplarsFrom = "buckets"
+    """What the prompts of language models and policies show."""
 
     @property
     def generators(self) -> Mapping[str, GeneratorParams]:
         known = self.params.generate_variants.generators if self.params else {}
         return {name: known[name] for name in self.names if name in known and not Path(name).is_dir()}
 
+    @property
+    def islands(self) -> IslandsChoice | None:
+        if self.params is None or self.exemplars != "islands":
+            return None
+        training = self.params.contrastive_rl
+        return IslandsChoice(count=training.islands, reset_rounds=training.island_reset_steps)
 
-def chosen(names: Sequence[str], *, max_usd: float | None) -> Chosen:
+
+def chosen(names: Sequence[str], *, max_usd: float | None, exemplars: ExemplarsFrom = "buckets") -> Chosen:
     """The providers of these names; nothing of them is loaded or asked yet.
 
     Raises:
@@ -59,6 +69,8 @@ def chosen(names: Sequence[str], *, max_usd: float | None) -> Chosen:
     """
     distinct = tuple(dict.fromkeys(names))
     named = [name for name in distinct if name not in OFFLINE and not Path(name).is_dir()]
+    if exemplars != "buckets" and not named:
+        raise ProblemError(f"--exemplars {exemplars} is for prompts, and no --provider is a language model or a policy")
     folder = project_folder()
     params = load_params(folder / "params.yaml") if named and folder else None
     known = params.generate_variants.generators if params else {}
@@ -77,7 +89,7 @@ def chosen(names: Sequence[str], *, max_usd: float | None) -> Chosen:
                 f"{POLICY}PATH, nor a name under generate_variants.generators of {where}{there}"
             )
     _require_distinct(distinct)
-    found = Chosen(names=distinct, params=params, max_usd=max_usd)
+    found = Chosen(names=distinct, params=params, max_usd=max_usd, exemplars=exemplars)
     priced = [n for n, each in found.generators.items() if each.prompt_usd_per_million + each.answer_usd_per_million]
     if priced and max_usd is None:
         raise ParamsError(f"--provider {priced[0]} has a price: say with --max-usd what may be spent in all")
@@ -203,6 +215,7 @@ class Providers:
             writer,
             choice=self._chosen.params.exemplars,
             seed=self._seed,
+            islands=self._chosen.islands,
             known=self._answers.of(writer.name, identity),
             note=note,
             candidates=self._candidates,

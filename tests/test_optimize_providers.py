@@ -14,6 +14,7 @@ from flows.optimize_providers import chosen
 from flows.optimize_writers import PURCHASES
 from flows.soak_provider import hostile_server
 from tasks.errors import MachineError, ProblemError, ProviderError
+from tasks.search.contrastive import IslandsChoice
 from tasks.search.contributions import proposed_as
 from tasks.search.search import SCREEN
 from tasks.variants.candidate import Candidate
@@ -84,6 +85,18 @@ def test_providers_of_one_name_are_refused(project: Path, names: tuple[str, str]
         (project / folder).mkdir(parents=True)
     with pytest.raises(ProblemError, match=f"--provider {names[0]} and --provider {names[1]} would both be called"):
         chosen(names, max_usd=None)
+
+
+def test_islands_are_refused_where_nobody_is_asked_with_a_prompt(project: Path) -> None:
+    write_params(project, {})
+    with pytest.raises(ProblemError, match="--exemplars islands is for prompts"):
+        chosen(["builtin", "compiler"], max_usd=None, exemplars="islands")
+
+
+def test_islands_are_as_many_as_in_training(project: Path) -> None:
+    write_params(project, {"mine": model("http://localhost:1/v1", "climbing")})
+    assert chosen(["mine"], max_usd=None).islands is None
+    assert chosen(["mine"], max_usd=None, exemplars="islands").islands == IslandsChoice(count=4, reset_rounds=10)
 
 
 def test_an_answer_to_a_prompt_with_exemplars_wins_and_the_report_says_how(project: Path, url: str, log: Path) -> None:

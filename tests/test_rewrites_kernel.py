@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tasks.variants.rewrites.kernel import (
-    cumulative_sum_in_c,
+    cumulation_in_c,
     elementwise_in_c,
     recurrence_in_c,
     reduction_in_c,
@@ -114,12 +114,13 @@ CASES = [
         ),
     ),
     ("power series", series_in_c, problem(SERIES, MATRIX)),
-    ("cumulative sum", cumulative_sum_in_c, problem("return torch.cumsum(x * 2.0, dim=1)", MATRIX)),
+    ("cumulative sum", cumulation_in_c, problem("return torch.cumsum(x * 2.0, dim=1)", MATRIX)),
     (
         "backwards",
-        cumulative_sum_in_c,
+        cumulation_in_c,
         problem("x = x.flip(0)\nx = torch.cumsum(x, 0)\nx = torch.flip(x, dims=[0])\nreturn x", MATRIX),
     ),
+    ("cumulative product", cumulation_in_c, problem("return torch.cumprod(x, dim=0)", MATRIX)),
     ("moving average", recurrence_in_c, problem(MOVING_AVERAGE, MATRIX)),
     ("moving average of vectors", recurrence_in_c, problem(MOVING_AVERAGE, "torch.randn(4, 9, 17)")),
     (

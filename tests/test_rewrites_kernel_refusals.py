@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tasks.variants.rewrites.kernel import (
-    cumulative_sum_in_c,
+    cumulation_in_c,
     elementwise_in_c,
     recurrence_in_c,
     reduction_in_c,
@@ -41,7 +41,7 @@ from tests.program_builders import MATRIX, MOVING_AVERAGE, SERIES, problem, rewr
             ),
         ),
         (series_in_c, problem(SERIES.replace("term * y", "torch.matmul(term, y)"), "torch.randn(4, 4)")),
-        (cumulative_sum_in_c, problem("return torch.cumprod(x, dim=1)", MATRIX)),
+        (cumulation_in_c, problem("return torch.cumsum(x, dim=1, dtype=torch.float64)", MATRIX)),
         (recurrence_in_c, problem(MOVING_AVERAGE.replace("0.9 * h", "torch.matmul(h, h.t())"), "torch.randn(4, 4, 4)")),
         (recurrence_in_c, problem(MOVING_AVERAGE.replace("x.shape[1])", "x.shape[1] - 1)"), MATRIX)),
         (recurrence_in_c, problem(MOVING_AVERAGE.replace("dim=1", "dim=0"), MATRIX)),
@@ -62,7 +62,7 @@ from tests.program_builders import MATRIX, MOVING_AVERAGE, SERIES, problem, rewr
         "another norm",
         "unknown bounds",
         "not elementwise",
-        "product",
+        "another dtype",
         "state is mixed",
         "not all steps",
         "stacked elsewhere",

@@ -13,7 +13,7 @@ import torch
 from tasks.problems.problem import Problem, Split
 from tasks.variants.kernels.triton_text import in_triton
 from tasks.variants.recipes import RecipeProvider
-from tasks.variants.rewrites.triton import elementwise_in_triton, reduction_in_triton
+from tasks.variants.rewrites.triton import cumulation_in_triton, elementwise_in_triton, reduction_in_triton
 from tests.program_builders import defined, outputs, problem, rewritten
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -36,6 +36,17 @@ LAYER_NORM = problem(
 RMS_NORM = problem("return x * torch.rsqrt(torch.mean(x * x, dim=1, keepdim=True) + 1e-6)", "torch.randn(6, 19, 7, 9)")
 LONG = problem("return torch.logsumexp(x, dim=1)", "torch.randn(80, 20000)")
 MEAN = problem("return torch.mean((x - 1.0) ** 2)", "torch.randn(20, 30)")
+SUMS = problem("x = x * 0.1\nreturn torch.cumsum(torch.abs(x), dim=1)", "torch.randn(70, 37)")
+BACKWARDS = problem(
+    "x = x.flip(1)\nx = torch.cumsum(x * 0.1, dim=1)\nx = x.flip(1)\nreturn x + 1.0", "torch.randn(3, 40, 70)"
+)
+LONG_BACKWARDS = problem(
+    "x = torch.flip(x, [1])\nx = torch.cumsum(x, 1)\nreturn torch.flip(x, [1])", "torch.randn(80, 9000) * 0.01"
+)
+PRODUCTS = problem(
+    "return torch.cumprod(x, dim=self.dim)", "torch.rand(6, 900, 20) * 0.001 + 0.9995", init="self.dim = size0",
+    init_arguments="1",
+)  # fmt: skip
 FITTING = [
     pytest.param(elementwise_in_triton, CHAIN, id="a bias and an activation"),
     pytest.param(elementwise_in_triton, CHANNELS, id="channels"),
@@ -45,6 +56,10 @@ FITTING = [
     pytest.param(reduction_in_triton, RMS_NORM, id="root mean square over channels"),
     pytest.param(reduction_in_triton, LONG, id="long rows"),
     pytest.param(reduction_in_triton, MEAN, id="one number"),
+    pytest.param(cumulation_in_triton, SUMS, id="cumulative sums"),
+    pytest.param(cumulation_in_triton, BACKWARDS, id="backwards over channels"),
+    pytest.param(cumulation_in_triton, LONG_BACKWARDS, id="backwards over long rows"),
+    pytest.param(cumulation_in_triton, PRODUCTS, id="cumulative products in blocks"),
 ]
 
 
@@ -141,8 +156,20 @@ def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
         (elementwise_in_triton, "x.mul_(2.0)\nreturn torch.relu(x) + 1.0", "torch.randn(4, 5)"),
         (reduction_in_triton, "return torch.mean((x - 1.0) ** 2)", "torch.randn(4096, 4096)"),
         (reduction_in_triton, "return torch.amax(x, dim=(0, 2))", "torch.randn(4, 5, 6)"),
+        (cumulation_in_triton, "return torch.cumsum(x, dim=0)", "torch.randn(1000000)"),
+        (cumulation_in_triton, "return torch.cumsum(x, dim=1, dtype=torch.float64)", "torch.randn(4, 5)"),
+        (cumulation_in_triton, "return torch.cummax(x, dim=1).values", "torch.randn(4, 5)"),
     ],
-    ids=["one operation", "whole numbers", "in place", "few programs", "dimensions apart"],
+    ids=[
+        "one operation",
+        "whole numbers",
+        "in place",
+        "few programs",
+        "dimensions apart",
+        "one long row",
+        "another dtype",
+        "other cumulations",
+    ],
 )
 def test_what_no_kernel_is_for_stays(rewrite, forward, inputs):
     assert rewritten(problem(forward, inputs), rewrite) is None

@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 from tasks.errors import ProviderError
+from tasks.history.exemplars import ExemplarPool
+from tasks.history.islands import Islands
 from tasks.judge.verdict import Status, Timing, Verdict
 from tasks.params import ExemplarsParams
-from tasks.search.contrastive import MOST_FUTILE, Contrastive
+from tasks.search.contrastive import MOST_FUTILE, Contrastive, IslandsChoice
 from tasks.search.search import SCREEN, Budget, Progress, Search
 from tasks.search.writers import REFUSED, Asked, Written
 from tasks.variants.candidate import Candidate
@@ -77,10 +79,15 @@ def speedup_in_text(candidate: Candidate, rung: str, best: float | None) -> Verd
 
 
 def searched(
-    *writers: GivenWriter, candidates: int | None = 8, known: Sequence[Asked] = (), seconds: float = 60.0
+    *writers: GivenWriter,
+    candidates: int | None = 8,
+    known: Sequence[Asked] = (),
+    seconds: float = 60.0,
+    islands: IslandsChoice | None = None,
 ) -> Progress:
     proposers = [
-        Contrastive(problem(), writer, choice=CHOICE, seed=0, known=known, candidates=candidates) for writer in writers
+        Contrastive(problem(), writer, choice=CHOICE, seed=0, islands=islands, known=known, candidates=candidates)
+        for writer in writers
     ]
     search = Search(speedup_in_text, proposers, budget=Budget(seconds=seconds, candidates=candidates), workers=1)
     search.screen()
@@ -113,6 +120,44 @@ def test_what_others_found_is_shown_too() -> None:
     good.name, poor.name = "good", "poor"
     searched(good, poor)
     assert any("8.0" in asked.prompt for asked in poor.asked)
+
+
+def ids_of(writer: GivenWriter, progress: Progress) -> dict[int, str]:
+    texts = {each.candidate.source.split()[1]: each.candidate.candidate_id for each in progress.at(SCREEN)}
+    return {asked.number: texts[str(asked.number)] for asked in writer.asked}
+
+
+def test_with_islands_a_prompt_shows_only_what_was_answered_to_prompts_from_its_own() -> None:
+    writer = GivenWriter(lambda asked: f"text {asked.number} {2 ** (asked.number % 5)}")
+    progress = searched(writer, candidates=24, islands=IslandsChoice(count=3, reset_rounds=100))
+    ids, islands = ids_of(writer, progress), Islands(ExemplarPool(), count=3, reset_steps=100, seed=0)
+    asked_about = {number: islands.asked(number // 3 + 1, number % 3) for number in ids}
+    shown = {asked.number: set(asked.exemplar_ids) for asked in writer.asked}
+    for number, exemplars in shown.items():
+        assert exemplars <= {ids[other] for other in range(number) if asked_about[other] == asked_about[number]}
+    assert sum(map(len, shown.values())) > 12
+
+
+def test_what_others_propose_lives_on_every_island() -> None:
+    good, poor = (
+        GivenWriter(lambda asked: f"good {asked.number} 8"),
+        GivenWriter(lambda asked: f"poor {asked.number} 0"),
+    )
+    good.name, poor.name = "good", "poor"
+    searched(good, poor, candidates=20, islands=IslandsChoice(count=4, reset_rounds=100))
+    assert all("8.0" in asked.prompt for asked in poor.asked[1:])
+
+
+def test_an_island_that_begins_anew_shows_the_best_of_another_and_forgets_its_own() -> None:
+    def shown(reset_rounds: int) -> list[set[float]]:
+        writer = GivenWriter(lambda asked: f"text {asked.number} {1.0 + asked.number}")
+        searched(writer, candidates=40, islands=IslandsChoice(count=2, reset_rounds=reset_rounds))
+        return [set(map(float, asked.prompt.split())) for asked in writer.asked]
+
+    kept, renewed = shown(100), shown(5)
+    assert kept[:10] == renewed[:10]  # five rounds of two
+    assert all(len(speeds) == 2 for speeds in kept[6:])
+    assert next(speeds for speeds in renewed[10:] if len(speeds) == 1) == {10.0}
 
 
 @pytest.mark.parametrize(("at_once", "batch"), [(1, 1), (4, 1), (1, 4)], ids=["one", "side by side", "batches"])

@@ -1,17 +1,19 @@
 """Proposes what a writer answers to contrastive prompts, with weights that stay as they are.
 
-Source: CUDA-L1 (arXiv:2507.14111), section 3 for the prompt; the rows "evolve" of its ablation for frozen weights.
+Source: CUDA-L1 (arXiv:2507.14111), section 3 for the prompt; the rows "evolve" of its ablation for frozen weights, and
+its ablation of exemplars for islands.
 """
 
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tasks.errors import ProviderError
-from tasks.history.exemplars import choose_exemplars
+from tasks.history.exemplars import ExemplarPool, choose_exemplars
+from tasks.history.islands import Islands
 from tasks.params import ExemplarsParams
 from tasks.problems.problem import Problem
 from tasks.search.found import Scored, ranked
@@ -24,6 +26,15 @@ MOST_FUTILE = 20
 """Answers in a row without a program that is new, after which a writer is not asked any more."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IslandsChoice:
+    """How a search keeps the answers of one writer on islands; what others propose lives on all of them."""
+
+    count: int
+    reset_rounds: int
+    """After so many rounds, of as many questions as there are islands, the worse half of them begins anew."""
+
+
 class Contrastive(Proposer):
     """Each prompt shows candidates of different speed, whoever wrote them, as they were found when it was made.
 
@@ -32,6 +43,7 @@ class Contrastive(Proposer):
 
     Args:
         choice: how exemplars are drawn.
+        islands: shows candidates of one island only; None shows those of all.
         known: questions of a run that was killed. Those without an answer, and those that were refused, are asked
             again, word for word.
         note: keeps a question before it is asked, and again with its answer before that is used.
@@ -46,6 +58,7 @@ class Contrastive(Proposer):
         *,
         choice: ExemplarsParams,
         seed: int,
+        islands: IslandsChoice | None = None,
         known: Iterable[Asked] = (),
         note: Callable[[Asked], None] = lambda asked: None,
         candidates: int | None = None,
@@ -54,6 +67,7 @@ class Contrastive(Proposer):
         self._problem = problem
         self._writer = writer
         self._choice = choice
+        self._islands = islands
         self._seed = seed
         self._note = note
         self._most = candidates
@@ -61,6 +75,7 @@ class Contrastive(Proposer):
         self._unanswered: deque[Asked] = deque()
         self._pending: dict[Future[list[Written]], list[Asked]] = {}
         self._seen: set[str] = set()
+        self._answers: dict[int, str] = {}
         self._num_asked = 0
         self._num_futile = 0
         self._ended = ""
@@ -111,6 +126,8 @@ class Contrastive(Proposer):
 
     def _take(self, answered: Asked) -> None:
         candidate = answered.candidate
+        if candidate is not None:
+            self._answers[answered.number] = candidate.candidate_id
         if candidate is not None and candidate.candidate_id not in self._seen:
             self._seen.add(candidate.candidate_id)
             self._ready.append(candidate)
@@ -158,11 +175,28 @@ class Contrastive(Proposer):
         self._num_asked += 1
         return asked
 
-    def _pool(self, found: Sequence[Scored]) -> list[Exemplar]:
-        """The correct candidates, as the texts that they were proposed as: without what the judge needs besides."""
-        pool = [
-            Exemplar(candidate_id=each.candidate.candidate_id, source=each.candidate.source, speedup=each.speedup)
-            for each in ranked(found)
-            if each.speedup is not None
-        ]
-        return [exemplar for exemplar in pool if self._writer.can_show(exemplar)]
+    def _pool(self, found: Sequence[Scored]) -> Sequence[Exemplar]:
+        """What the next prompt may show: correct candidates as they were proposed, without what the judge adds."""
+        everywhere, pool = ExemplarPool(), ExemplarPool()
+        for each in ranked(found):
+            candidate = each.candidate
+            if each.speedup is None:
+                continue
+            exemplar = Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=each.speedup)
+            if self._writer.can_show(exemplar):
+                pool.add(self._problem.problem_id, exemplar)
+                if candidate.origin != self.name:
+                    everywhere.add(self._problem.problem_id, exemplar)
+        if self._islands is None:
+            return pool.of(self._problem.problem_id)
+        return self._on_island(everywhere, pool, self._islands)
+
+    def _on_island(self, everywhere: ExemplarPool, pool: ExemplarPool, choice: IslandsChoice) -> Sequence[Exemplar]:
+        """Who lives on the island that the next question is about; a round of questions is a step of the islands."""
+        problem_id, size = self._problem.problem_id, choice.count
+        islands = Islands(everywhere, count=size, reset_steps=choice.reset_rounds, seed=self._seed)
+        rounds, place = divmod(self._num_asked, size)
+        for step in range(rounds):
+            answers = [(problem_id, self._answers.get(step * size + each, "")) for each in range(size)]
+            islands.note(step + 1, answers, pool, group_size=1)
+        return islands.of(problem_id, step=rounds + 1, island=islands.asked(rounds + 1, place))

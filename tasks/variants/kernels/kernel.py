@@ -37,11 +37,11 @@ def kernel_for(region: Region) -> Kernel:
     loops = {node.loop for node in walk(root) if isinstance(node, Carried)}
     if not leaves or len(loops) > 1:
         raise Unsupported("nothing to read, or several loops whose names may clash")
-    interface = Interface.of(leaves, region.before, region.after)
+    interface = Interface.of(leaves, region.site.before, region.site.after)
     nest = geometry(full, reduced, interface.tensors)
     elements = interface.elements(nest)
     body = Writer(nest, elements, root).body()
-    return interface.kernel(body, nest, target=region.target, out_shape=_out_shape(region.root, nest))
+    return interface.kernel(body, nest, target=region.site.target, out_shape=_out_shape(region.root, nest))
 
 
 @dataclass(frozen=True, slots=True)

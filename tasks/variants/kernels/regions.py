@@ -8,24 +8,15 @@ from tasks.variants.kernels.model import Model
 from tasks.variants.kernels.nodes import Leaf, Node, Unsupported, walk
 from tasks.variants.kernels.reader import Reader, is_computed
 from tasks.variants.kernels.shapes import Shapes
-from tasks.variants.kernels.steps import Step, single_assignment
+from tasks.variants.kernels.steps import Site, Step, single_assignment
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Steps that one kernel replaces."""
+    """A value that one kernel computes, and the steps that it replaces."""
 
     root: Node
-    before: tuple[str, ...]
-    """Lines that stay above the kernel."""
-    target: str | None
-    """The name that the kernel's result gets; None when it is returned at once."""
-    after: tuple[str, ...]
-    """Lines that stay below it."""
-    lines: tuple[str, ...]
-    """The steps that go into the kernel."""
-    inputs: tuple[str, ...]
-    """Variables that those read and others bind."""
+    site: Site
 
 
 def regions(model: Model) -> Iterator[Region]:
@@ -41,24 +32,9 @@ def regions(model: Model) -> Iterator[Region]:
             continue
         places, root = members
         covered |= places
-        kept = [(place, step) for place, step in enumerate(steps) if place not in places]
-        if any(step.bound for _, step in kept):
+        if any(step.bound for place, step in enumerate(steps) if place not in places):
             continue
-        yield Region(
-            root=root,
-            before=tuple(step.text() for place, step in kept if place < last),
-            target=steps[last].targets[0] if steps[last].targets else None,
-            after=tuple(step.text() for place, step in kept if place > last),
-            lines=tuple(step.text() for place, step in enumerate(steps) if place in places and not step.bound),
-            inputs=_inputs(model, steps, places),
-        )
-
-
-def _inputs(model: Model, steps: list[Step], places: set[int]) -> tuple[str, ...]:
-    inside = {name for place in places for name in steps[place].targets}
-    read = set().union(*(steps[place].reads() for place in places))
-    local = [*model.arguments, *(name for step in steps for name in step.targets)]
-    return tuple(name for name in dict.fromkeys(local) if name in read - inside)
+        yield Region(root, Site.of(model, steps, places))
 
 
 def _known(shapes: Shapes, steps: list[Step]) -> Shapes:

@@ -1,4 +1,4 @@
-"""Values that are carried along a dimension: cumulative sums, and recurrences written as loops over time steps."""
+"""Values that are carried along a dimension: cumulative sums and products, and recurrences written as loops."""
 
 import ast
 from dataclasses import dataclass
@@ -8,11 +8,27 @@ from tasks.variants.kernels.geometry import Geometry
 from tasks.variants.kernels.kernel import RESERVED, Interface, Kernel
 from tasks.variants.kernels.model import Model
 from tasks.variants.kernels.nodes import Leaf, Node, Op, Unsupported, walk
+from tasks.variants.kernels.operators import BINARY
 from tasks.variants.kernels.reader import Reader
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.source import Writer
-from tasks.variants.kernels.steps import Step, single_assignment
+from tasks.variants.kernels.steps import Site, Step, single_assignment
 from tasks.variants.kernels.values import Shape
+
+_CUMULATIVE = {"cumsum": (0.0, BINARY["add"]), "cumprod": (1.0, BINARY["mul"])}
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulation:
+    """A cumulative sum or product along one dimension of a full shape, and the steps that it is written in."""
+
+    kind: str
+    """"cumsum" or "cumprod"."""
+    argument: Node
+    full: Shape
+    dim: int
+    backwards: bool
+    site: Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +99,8 @@ def _write(scan: Scan, nest: Geometry, writer: Writer) -> None:
         writer.close()
 
 
-def cumulative_sum(model: Model) -> Scan | None:
-    """The last cumsum of a forward, with the flips around it that make it run backwards."""
+def cumulation(model: Model) -> Cumulation | None:
+    """The last cumsum or cumprod of a forward, with the flips around it that make it run backwards."""
     steps = single_assignment(model)
     if steps is None or any(step.bound for step in steps):
         return None
@@ -92,15 +108,33 @@ def cumulative_sum(model: Model) -> Scan | None:
     for step in steps[:-1]:
         shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
     for place in reversed(range(len(steps))):
-        scan = _cumulative_sum_at(place, steps, shapes)
-        if scan is not None:
-            return scan
+        found = _cumulation_at(place, model, steps, shapes)
+        if found is not None:
+            return found
     return None
 
 
-def _cumulative_sum_at(place: int, steps: list[Step], shapes: Shapes) -> Scan | None:
+def scan_of(cumulation: Cumulation) -> Scan:
+    """The scan whose state is the total so far."""
+    start, template = _CUMULATIVE[cumulation.kind]
+    update = Op(template, (Op("total", (), cumulation.full), cumulation.argument), cumulation.full)
+    return Scan(
+        cumulation.full,
+        cumulation.dim,
+        cumulation.backwards,
+        (("total", start),),
+        (("total", update),),
+        "total",
+        "double",
+        cumulation.site.before,
+        cumulation.site.target,
+        cumulation.site.after,
+    )
+
+
+def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) -> Cumulation | None:
     call = torch_call(steps[place].value)  # type: ignore[arg-type]
-    if call is None or call.name != "cumsum" or set(call.keywords) - {"dim"}:
+    if call is None or call.name not in _CUMULATIVE or set(call.keywords) - {"dim"}:
         return None
     dim = shapes.of(call.argument(1, "dim"))
     full = shapes.shape(call.operands[0])
@@ -124,17 +158,12 @@ def _cumulative_sum_at(place: int, steps: list[Step], shapes: Shapes) -> Scan | 
     kept = [*steps[:first], *steps[last + 1 :]]
     if any(step.reads() & {name for one in steps[first:last] for name in one.targets} for step in kept):
         return None
-    total = Op("total", (), full)
     try:
-        update = Op("{0:1} + {1:2}", (total, Reader(shapes, {}).read(source)), full)
+        argument = Reader(shapes, {}).read(source)
     except Unsupported:
         return None
-    return Scan(
-        full, dim, backwards, (("total", 0.0),), (("total", update),), "total", "double",
-        before=tuple(step.text() for step in steps[:first]),
-        target=steps[last].targets[0] if steps[last].targets else None,
-        after=tuple(step.text() for step in steps[last + 1 :]),
-    )  # fmt: skip
+    site = Site.of(model, steps, range(first, last + 1))
+    return Cumulation(call.name, argument, full, dim, backwards, site)
 
 
 def _flip(step: Step, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:

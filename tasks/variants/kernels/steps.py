@@ -2,8 +2,9 @@
 
 import ast
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from tasks.variants.kernels.model import Model
 
@@ -26,6 +27,38 @@ class Step:
 
     def text(self) -> str:
         return f"{self.targets[0]} = {ast.unparse(self.value)}" if self.targets else f"return {ast.unparse(self.value)}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Site:
+    """Steps of a forward that one kernel replaces, as text."""
+
+    before: tuple[str, ...]
+    """Lines that stay above the kernel."""
+    target: str | None
+    """The name that the kernel's result gets; None when it is returned at once."""
+    after: tuple[str, ...]
+    """Lines that stay below it."""
+    lines: tuple[str, ...]
+    """The steps that go into the kernel."""
+    inputs: tuple[str, ...]
+    """Variables that those read and others bind."""
+
+    @classmethod
+    def of(cls, model: Model, steps: Sequence[Step], places: Collection[int]) -> Self:
+        """Where the steps at some places go, the last of which is the kernel's result."""
+        last = max(places)
+        kept = [(place, step) for place, step in enumerate(steps) if place not in places]
+        inside = {name for place in places for name in steps[place].targets}
+        read = set().union(*(steps[place].reads() for place in places))
+        local = [*model.arguments, *(name for step in steps for name in step.targets)]
+        return cls(
+            before=tuple(step.text() for place, step in kept if place < last),
+            target=steps[last].targets[0] if steps[last].targets else None,
+            after=tuple(step.text() for place, step in kept if place > last),
+            lines=tuple(step.text() for place, step in enumerate(steps) if place in places and not step.bound),
+            inputs=tuple(name for name in dict.fromkeys(local) if name in read - inside),
+        )
 
 
 def single_assignment(model: Model) -> list[Step] | None:

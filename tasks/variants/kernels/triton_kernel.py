@@ -1,4 +1,4 @@
-"""Writes one Triton kernel, made for one set of shapes, for a tree of elementwise operations and reductions."""
+"""Writes one Triton kernel, made for one set of shapes: for elementwise operations and reductions, or for a scan."""
 
 import math
 import re
@@ -9,6 +9,7 @@ from tasks.variants.kernels.geometry import geometry
 from tasks.variants.kernels.kernel import with_kept_dimensions
 from tasks.variants.kernels.nodes import Carried, Leaf, Node, Number, Op, Reduce, Unsupported, children, walk
 from tasks.variants.kernels.operators import without_needless_checks
+from tasks.variants.kernels.scans import Cumulation
 from tasks.variants.kernels.source import phases
 from tasks.variants.kernels.text import Text
 from tasks.variants.kernels.tiling import BLOCK, Fixed, Tiling, sizes
@@ -18,8 +19,12 @@ from tasks.variants.kernels.values import Shape
 WIDE = 1 << 31
 _START = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 _STEP = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
+_SCANS = {"cumsum": ("0.0", "{0} + {1}"), "cumprod": ("1.0", "{0} * {1}")}
 _SCALAR = re.compile(r"torch\.tensor\((float\(.*\))\)")
-_RESERVED = {"m", "n", "r", "c", "i", "at", "out", "tl", "triton", "libdevice", "float", "start", "lane", "self"}
+_RESERVED = {
+    "m", "n", "r", "c", "i", "x", "at", "out", "tl", "triton", "libdevice", "float", "start", "lane", "self", "block",
+    "carry",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +47,40 @@ def triton_kernel_for(root: Node, name: str) -> TritonKernel:
         Unsupported: if no tiles of ours compute it, or not fast.
     """
     kept, reduced, full = with_kept_dimensions(without_needless_checks(root))
-    nodes = list(walk(kept))
-    leaves = [node for node in nodes if isinstance(node, Leaf)]
-    tensors = [leaf for leaf in leaves if not _SCALAR.fullmatch(leaf.text)]
-    if not tensors or any(isinstance(node, Carried) for node in nodes):
-        raise Unsupported("nothing to read, or a loop")
+    if any(isinstance(node, Carried) for node in walk(kept)):
+        raise Unsupported("a loop")
+    tensors, scalars = _read(kept)
     plain = geometry(full, reduced, [(leaf.text, leaf.shape) for leaf in tensors])
     nest = Fixed(plain.full, plain.first, plain.stop, plain.tensors)
-    names = _names(leaves)
-    writer = _Writer(nest, names, kept, reduced is not None)
-    body = writer.body()
-    scalars = [leaf for leaf in leaves if leaf not in tensors]
-    parameters = tuple(names[leaf] for leaf in (*tensors, *scalars))
-    head = ["@triton.jit", f"def {name}({', '.join((*parameters, 'out'))}):"]
-    return TritonKernel(
-        lines=(*head, *(f"    {line}" for line in body)),
-        tensors=tuple(tensors),
-        scalars=tuple(_SCALAR.fullmatch(leaf.text)[1] for leaf in scalars),  # type: ignore[index]
-        parameters=parameters,
-        programs=writer.programs,
-        warps=writer.warps,
-        out_shape=root.shape,
-    )
+    writer = _Writer(nest, _names([*tensors, *scalars]), kept, reduced is not None)
+    writer.write()
+    return writer.kernel(name, tensors, scalars, root.shape)
+
+
+def triton_kernel_for_scan(scan: Cumulation, name: str) -> TritonKernel:
+    """The kernel of a cumulative sum or product, whose blocks along the dimension follow each other in one program.
+
+    Raises:
+        Unsupported: likewise.
+    """
+    tensors, scalars = _read(scan.argument)
+    nest = Fixed(scan.full, scan.dim, scan.dim + 1, tuple((leaf.text, leaf.shape) for leaf in tensors))
+    writer = _Writer(nest, _names([*tensors, *scalars]), Leaf("out", scan.full), is_reduced=True)
+    writer.write_scan(scan)
+    return writer.kernel(name, tensors, scalars, scan.full)
+
+
+def _read(root: Node) -> tuple[list[Leaf], list[Leaf]]:
+    """The tensors that a tree reads, and the leaves that are numbers.
+
+    Raises:
+        Unsupported: if there are no tensors.
+    """
+    leaves = [node for node in walk(root) if isinstance(node, Leaf)]
+    tensors = [leaf for leaf in leaves if not _SCALAR.fullmatch(leaf.text)]
+    if not tensors:
+        raise Unsupported("nothing to read")
+    return tensors, [leaf for leaf in leaves if leaf not in tensors]
 
 
 @dataclass(slots=True)
@@ -79,32 +96,73 @@ class _Writer:
     programs: int = 0
     warps: int = 4
 
-    def body(self) -> list[str]:
-        is_wide = math.prod(self.nest.full) >= WIDE
-        first = "tl.program_id(0).to(tl.int64)" if is_wide else "tl.program_id(0)"
+    def write(self) -> None:
+        """The lines for the root."""
         if self.is_reduced:
-            self._rows(Tiling.of(self.nest), first)
+            self._rows(Tiling.of(self.nest))
         else:
-            self._flat(first)
-        return self.lines
+            self._flat()
 
-    def _flat(self, first: str) -> None:
+    def write_scan(self, scan: Cumulation) -> None:
+        """The lines for a scan, which goes over blocks of columns, from the last where it runs backwards."""
+        tiling, m = Tiling.of(self.nest), sizes(self.nest)[1]
+        columns, (start, step) = self._begin(tiling), _SCANS[scan.kind]
+        blocks = -(-m // tiling.across)
+        if tiling.is_looped:
+            self.line(f"carry = tl.full([{tiling.down}, 1], {start}, tl.float32)")
+            self.line(f"for block in range({blocks}):")
+            self.depth += 1
+            self.line(f"start = {f'({blocks - 1} - block)' if scan.backwards else 'block'} * {tiling.across}")
+        self.line(f"c = start + {columns}" if tiling.is_looped else f"c = {columns}")
+        self.line(f"x = tl.where(c < {m}, {self.value(scan.argument)}, {start})")
+        self.line(f"x = tl.{scan.kind}(x, axis=1, reverse={scan.backwards})")
+        if tiling.is_looped:
+            self.line(f"x = {step.format('x', 'carry')}")
+            edge = "start" if scan.backwards else f"start + {tiling.across - 1}"
+            self.line(f"carry = tl.sum(tl.where(c == {edge}, x, 0.0), axis=1)[:, None]")
+        at, mask = self._place(Leaf("out", scan.full))
+        self.line(f"tl.store(out + {at}, x, mask={mask})")
+
+    def kernel(self, name: str, tensors: Sequence[Leaf], scalars: Sequence[Leaf], out_shape: Shape) -> TritonKernel:
+        """The kernel that has been written."""
+        parameters = tuple(self.leaf_names[leaf] for leaf in (*tensors, *scalars))
+        head = ["@triton.jit", f"def {name}({', '.join((*parameters, 'out'))}):"]
+        return TritonKernel(
+            lines=(*head, *(f"    {line}" for line in self.lines)),
+            tensors=tuple(tensors),
+            scalars=tuple(_SCALAR.fullmatch(leaf.text)[1] for leaf in scalars),  # type: ignore[index]
+            parameters=parameters,
+            programs=self.programs,
+            warps=self.warps,
+            out_shape=out_shape,
+        )
+
+    @property
+    def _first(self) -> str:
+        """The number of the program, wide enough for places in memory."""
+        return "tl.program_id(0)" + (".to(tl.int64)" if math.prod(self.nest.full) >= WIDE else "")
+
+    def _flat(self) -> None:
         """All elements in a row."""
         total, (_, m, _) = math.prod(self.nest.full), sizes(self.nest)
         self.programs = -(-total // BLOCK)
-        self.line(f"at = {first} * {BLOCK} + tl.arange(0, {BLOCK})")
+        self.line(f"at = {self._first} * {BLOCK} + tl.arange(0, {BLOCK})")
         if self.nest.has_rows:
             self.line(f"r = at // {m}")
         if m > 1:
             self.line(f"c = at % {m}" if self.nest.has_rows else "c = at")
         self._store()
 
-    def _rows(self, tiling: Tiling, first: str) -> None:
-        """Rows, or lanes of them, that are reduced over their columns."""
+    def _begin(self, tiling: Tiling) -> str:
+        """Say which rows or lanes are this program's; the columns of a tile."""
         self.programs, self.warps = tiling.programs, tiling.warps
-        for line in tiling.places(first):
+        for line in tiling.places(self._first):
             self.line(line)
-        columns = f"tl.arange(0, {tiling.across})[None, :]"
+        return f"tl.arange(0, {tiling.across})[None, :]"
+
+    def _rows(self, tiling: Tiling) -> None:
+        """Rows, or lanes of them, that are reduced over their columns."""
+        columns = self._begin(tiling)
         if not tiling.is_looped:
             self.line(f"c = {columns}")
         for reduces in phases(self.root):

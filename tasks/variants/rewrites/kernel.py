@@ -14,7 +14,7 @@ from tasks.variants.kernels.model import Model, read_model
 from tasks.variants.kernels.nodes import Carried, Node, Op, Reduce, Unsupported, walk
 from tasks.variants.kernels.recurrences import recurrence
 from tasks.variants.kernels.regions import regions
-from tasks.variants.kernels.scans import Scan, cumulative_sum, kernel_for_scan
+from tasks.variants.kernels.scans import Scan, cumulation, kernel_for_scan, scan_of
 from tasks.variants.kernels.template import with_kernel
 from tasks.variants.rewriting import rewrite
 
@@ -51,9 +51,17 @@ def series_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 
 @rewrite(IN_C)
-def cumulative_sum_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """torch.cumsum, forwards or between two flips, becomes one pass. Assumes a dimension that the text names."""
-    return _with_one(program, rng, lambda model: _of_scan(cumulative_sum(model)))
+def cumulation_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """torch.cumsum or cumprod, forwards or between two flips, becomes one pass.
+
+    Assumes a dimension that the text names.
+    """
+
+    def kernels_of(model: Model) -> Iterator[Kernel]:
+        found = cumulation(model)
+        return _of_scan(scan_of(found) if found else None)
+
+    return _with_one(program, rng, kernels_of)
 
 
 @rewrite(IN_C)

@@ -10,19 +10,23 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 
 import libcst as cst
 
 from tasks.variants.kernels.model import Model, read_model
 from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, walk
-from tasks.variants.kernels.regions import Region, regions
-from tasks.variants.kernels.steps import natural
-from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for
+from tasks.variants.kernels.regions import regions
+from tasks.variants.kernels.scans import cumulation
+from tasks.variants.kernels.steps import Site, natural
+from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for, triton_kernel_for_scan
 from tasks.variants.kernels.values import Shape
 from tasks.variants.names import defined_names
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
 from tasks.variants.rewriting import rewrite
 
+Found = tuple[TritonKernel, Site]
 IN_TRITON = "triton"
 _IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
 _FITS = """
@@ -62,7 +66,7 @@ def elementwise_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
         operations = sum(isinstance(node, Op) and node.template != "{0}" for node in walk(root))
         return operations > 1 and not _is_reduced(root)
 
-    return _with_kernel(program, is_chain)
+    return _with_kernel(program, partial(_of_regions, wanted=is_chain))
 
 
 @rewrite(IN_TRITON)
@@ -71,40 +75,61 @@ def reduction_in_triton(program: cst.Module, rng: random.Random) -> cst.Module |
 
     Assumes that there are enough rows for a GPU to be busy, or few elements.
     """
-    return _with_kernel(program, _is_reduced)
+    return _with_kernel(program, partial(_of_regions, wanted=_is_reduced))
+
+
+@rewrite(IN_TRITON)
+def cumulation_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """The last torch.cumsum or cumprod, forwards or between two flips, becomes one pass.
+
+    Assumes a dimension that the text names, and enough rows for a GPU to be busy, or few elements.
+    """
+    return _with_kernel(program, _of_cumulation)
 
 
 def _is_reduced(root: Node) -> bool:
     return any(isinstance(node, Reduce) for node in walk(root))
 
 
-def _with_kernel(program: cst.Module, wanted: Callable[[Node], bool]) -> cst.Module | None:
-    """The program with a kernel for its last region that is wanted; those that have one are not seen again."""
+def _of_regions(model: Model, name: str, wanted: Callable[[Node], bool]) -> Found | None:
+    for region in regions(model):
+        if wanted(region.root) and region.site.lines:
+            with suppress(Unsupported):
+                return triton_kernel_for(region.root, name), region.site
+    return None
+
+
+def _of_cumulation(model: Model, name: str) -> Found | None:
+    scan = cumulation(model)
+    with suppress(Unsupported):
+        return (triton_kernel_for_scan(scan, name), scan.site) if scan else None
+    return None
+
+
+def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | None]) -> cst.Module | None:
+    """The program with one more kernel; what has one already is not seen again."""
     model, forward = read_model(program.code), find_method(program, "forward")
     if model is None or forward is None:
         return None
     taken = {name for statement in program.body for name in defined_names(statement)}
     number = next(number for number in range(99) if f"fused{number}" not in taken)
-    for region in regions(model):
-        if wanted(region.root) and region.lines:
-            try:
-                kernel = triton_kernel_for(region.root, f"kernel{number}")
-            except Unsupported:
-                continue
-            shapes = [_shape_of(leaf, model) for leaf in kernel.tensors]
-            return _with_fused(program, forward, region, kernel, number, shapes)
-    return None
+    found = kernel_in(model, f"kernel{number}")
+    if found is None:
+        return None
+    kernel, site = found
+    shapes = [_shape_of(leaf, model) for leaf in kernel.tensors]
+    return _with_fused(program, forward, site, kernel, number, shapes)
 
 
 def _with_fused(
     program: cst.Module,
     forward: cst.FunctionDef,
-    region: Region,
+    site: Site,
     kernel: TritonKernel,
     number: int,
     shapes: Sequence[Shape],
 ) -> cst.Module:
-    plain = [*region.lines, *([f"return {region.target}"] if region.target else [])]
+    plain = [*site.lines, *([f"return {site.target}"] if site.target else [])]
     tensors = [leaf.text for leaf in kernel.tensors]
     # What is called to have a tensor, such as a layer, is called once, whichever way is taken then.
     called = dict(zip(filter(_is_call, tensors), _free_names(program), strict=False))
@@ -112,10 +137,10 @@ def _with_fused(
         plain = [line.replace(text, name) for line in plain]
     tensors = [called.get(text, text) for text in tensors]
     everything = " ".join([*plain, *tensors, *kernel.scalars])
-    arguments = ", ".join(name for name in ("self", *region.inputs, *called.values()) if _mentions(everything, name))
+    arguments = ", ".join(name for name in ("self", *site.inputs, *called.values()) if _mentions(everything, name))
     call = f"fused{number}({arguments})"
-    before = [*region.before, *(f"{name} = {text}" for text, name in called.items())]
-    lines = [*before, f"{region.target} = {call}" if region.target else f"return {call}", *region.after]
+    before = [*site.before, *(f"{name} = {text}" for text, name in called.items())]
+    lines = [*before, f"{site.target} = {call}" if site.target else f"return {call}", *site.after]
     changed = with_statements(program, forward, parse_statements("\n".join(natural(lines))))
     text = _FUSED.format(
         number=number,
