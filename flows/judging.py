@@ -61,8 +61,11 @@ class Court:
         """Verdicts of this run, in the order they were reached."""
 
     def judge(self, candidates: Sequence[Candidate], *, desc: str | None = None) -> list[Verdict]:
-        """A verdict for each candidate, in their order; with a progress bar when there is a description."""
-        todo = {c.candidate_id: c for c in candidates if c.candidate_id not in self._known}
+        """A verdict for each candidate, in the order given; with a progress bar when there is a description."""
+        # Problem by problem: what is known of a reference is kept for the last few only.
+        places = {problem_id: place for place, problem_id in enumerate(dict.fromkeys(c.problem_id for c in candidates))}
+        by_problem = sorted(candidates, key=lambda candidate: places[candidate.problem_id])
+        todo = {c.candidate_id: c for c in by_problem if c.candidate_id not in self._known}
         reused = {c.candidate_id: self._known[c.candidate_id] for c in candidates if c.candidate_id not in todo}
         bar = progress(desc, total=len(todo), unit="candidate") if desc and todo else None
         fresh: list[Verdict] = []
