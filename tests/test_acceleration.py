@@ -1,4 +1,4 @@
-"""Examples that are packed end to end attend as if each were alone; without a GPU nothing is changed."""
+"""Examples that are packed end to end attend as if each were alone; without a GPU only products are faster."""
 
 from functools import partial
 from itertools import pairwise
@@ -82,3 +82,15 @@ def test_without_a_gpu_the_model_is_left_as_it_is():
     with accelerated(model, packing=True, compiles=True):
         assert model.config._attn_implementation == attention
         assert all(module._compiled_call_impl is None for module in model.modules())
+
+
+def test_on_a_processor_products_are_rounded_while_training_and_not_after():
+    def fail_in_training() -> None:
+        with accelerated(qwen().model, packing=False, compiles=False):
+            seen.append(torch.get_float32_matmul_precision())
+            raise ArithmeticError
+
+    seen = [torch.get_float32_matmul_precision()]
+    with pytest.raises(ArithmeticError):
+        fail_in_training()
+    assert [*seen, torch.get_float32_matmul_precision()] == ["highest", "medium", "highest"]

@@ -13,7 +13,12 @@ import torch
 from tasks.problems.problem import Problem, Split
 from tasks.variants.kernels.triton_text import in_triton
 from tasks.variants.recipes import RecipeProvider
-from tasks.variants.rewrites.triton import cumulation_in_triton, elementwise_in_triton, reduction_in_triton
+from tasks.variants.rewrites.triton import (
+    cumulation_in_triton,
+    elementwise_in_triton,
+    pooling_in_triton,
+    reduction_in_triton,
+)
 from tests.program_builders import defined, outputs, problem, rewritten
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -43,10 +48,34 @@ BACKWARDS = problem(
 LONG_BACKWARDS = problem(
     "x = torch.flip(x, [1])\nx = torch.cumsum(x, 1)\nreturn torch.flip(x, [1])", "torch.randn(80, 9000) * 0.01"
 )
+NESTED_FLIPS = problem(
+    "return torch.cumsum(x.flip(self.dim), dim=self.dim).flip(self.dim)",
+    "torch.randn(9, *(60, 4)) * 0.1",
+    init="self.dim = size0",
+    init_arguments="1",
+)
 PRODUCTS = problem(
     "return torch.cumprod(x, dim=self.dim)", "torch.rand(6, 900, 20) * 0.001 + 0.9995", init="self.dim = size0",
     init_arguments="1",
 )  # fmt: skip
+POOLED = problem(
+    "x = F.leaky_relu(x - self.bias, 0.1)\nx = self.pool(x)\nreturn torch.tanh(x) * 2.0",
+    "torch.randn(2, 5, 19, 23)",
+    init="self.pool = nn.MaxPool2d(size0, stride=2, padding=1)\nself.bias = nn.Parameter(torch.rand(5, 1, 1) + 3.0)",
+    init_arguments="3",
+)
+DILATED = problem(
+    "return self.pool(x)", "torch.randn(3, 4, 50)", init="self.pool = nn.MaxPool1d(size0, 1, 2, 3)", init_arguments="4"
+)
+AVERAGED = problem(
+    "x = self.conv(x)\nreturn self.pool(torch.sigmoid(x))",
+    "torch.randn(2, 3, 7, 9, 8)",
+    init="self.conv = nn.Conv3d(size0, 4, 1)\nself.pool = nn.AvgPool3d(3, stride=2, padding=1)",
+    init_arguments="3",
+)
+WIDE_AVERAGE = problem(
+    "return self.pool(x) + 1.0", "torch.randn(2, 3, 28, 29)", init="self.pool = nn.AvgPool2d(size0)", init_arguments="7"
+)
 FITTING = [
     pytest.param(elementwise_in_triton, CHAIN, id="a bias and an activation"),
     pytest.param(elementwise_in_triton, CHANNELS, id="channels"),
@@ -56,8 +85,13 @@ FITTING = [
     pytest.param(reduction_in_triton, RMS_NORM, id="root mean square over channels"),
     pytest.param(reduction_in_triton, LONG, id="long rows"),
     pytest.param(reduction_in_triton, MEAN, id="one number"),
+    pytest.param(pooling_in_triton, POOLED, id="max pooling between chains"),
+    pytest.param(pooling_in_triton, DILATED, id="max pooling with gaps"),
+    pytest.param(pooling_in_triton, AVERAGED, id="average pooling of volumes"),
+    pytest.param(pooling_in_triton, WIDE_AVERAGE, id="average pooling of many"),
     pytest.param(cumulation_in_triton, SUMS, id="cumulative sums"),
     pytest.param(cumulation_in_triton, BACKWARDS, id="backwards over channels"),
+    pytest.param(cumulation_in_triton, NESTED_FLIPS, id="backwards in one expression"),
     pytest.param(cumulation_in_triton, LONG_BACKWARDS, id="backwards over long rows"),
     pytest.param(cumulation_in_triton, PRODUCTS, id="cumulative products in blocks"),
 ]
@@ -156,6 +190,7 @@ def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
         (elementwise_in_triton, "x.mul_(2.0)\nreturn torch.relu(x) + 1.0", "torch.randn(4, 5)"),
         (reduction_in_triton, "return torch.mean((x - 1.0) ** 2)", "torch.randn(4096, 4096)"),
         (reduction_in_triton, "return torch.amax(x, dim=(0, 2))", "torch.randn(4, 5, 6)"),
+        (pooling_in_triton, "return nn.MaxPool1d(2)(x)", "torch.randn(4, 5, 6)"),
         (cumulation_in_triton, "return torch.cumsum(x, dim=0)", "torch.randn(1000000)"),
         (cumulation_in_triton, "return torch.cumsum(x, dim=1, dtype=torch.float64)", "torch.randn(4, 5)"),
         (cumulation_in_triton, "return torch.cummax(x, dim=1).values", "torch.randn(4, 5)"),
@@ -166,6 +201,7 @@ def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
         "in place",
         "few programs",
         "dimensions apart",
+        "a layer made in forward",
         "one long row",
         "another dtype",
         "other cumulations",
@@ -188,3 +224,33 @@ def test_what_no_kernel_is_for_stays(rewrite, forward, inputs):
 )
 def test_expressions_of_c_become_those_of_triton(in_c, expected):
     assert in_triton(in_c) == expected
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "nn.MaxPool2d(2, ceil_mode=True)",
+        "nn.MaxPool2d(2, return_indices=True)",
+        "nn.AvgPool2d(3, padding=1, count_include_pad=False)",
+        "nn.AvgPool2d(3, 2, 1, True)",
+        "nn.AvgPool2d(3, divisor_override=2)",
+        "nn.AdaptiveAvgPool2d(2)",
+    ],
+)
+def test_pooling_that_rounds_up_or_counts_otherwise_is_left_to_torch(layer):
+    assert (
+        rewritten(
+            problem("return self.pool(x)", "torch.randn(2, 3, 8, 8)", init=f"self.pool = {layer}", init_arguments="2"),
+            pooling_in_triton,
+        )
+        is None
+    )
+
+
+def test_a_pooling_whose_result_is_read_twice_is_one_kernel():
+    source = problem(
+        "y = self.pool(x)\nreturn y * torch.sigmoid(y)", "torch.randn(2, 3, 8, 8)", init="self.pool = nn.MaxPool2d(2)"
+    )
+    text = rewritten(source, pooling_in_triton) or ""
+    assert text.count("tl.load(") == 1
+    assert "return fused0(x)" in text.replace("self, ", "")

@@ -21,6 +21,9 @@ from tasks.training.loading import load_model, load_tokenizer, place_model
 from tasks.training.tokenizer import new_tokenizer
 from tasks.variants.prompts import Exemplar, PromptStyle, as_completion, build_prompt
 
+# oneDNN makes a kernel of some MB for every shape of a bfloat16 product and keeps a thousand; batches vary in length.
+KERNELS_KEPT = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
@@ -175,6 +178,8 @@ def _layer_types(layers: int) -> list[str]:
 
 def _policy(model: PreTrainedModel, tokenizer: Any, params: PolicyParams) -> Policy:
     torch.set_num_threads(params.threads)
+    for variable, number in KERNELS_KEPT.items():  # read when the first product is computed
+        os.environ.setdefault(variable, number)
     place_model(model, params.attention)
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()

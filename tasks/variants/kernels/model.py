@@ -41,9 +41,18 @@ def read_model(code: str) -> Model | None:
     if "__init__" in methods:
         initial = _returned(functions["get_init_inputs"], constants) if "get_init_inputs" in functions else ()
         names = [argument.arg for argument in methods["__init__"].args.args[1:]]
-        scope = Shapes({**constants.values, **dict(zip(names, initial, strict=False))})
+        defaults = _defaults(methods["__init__"], constants)
+        scope = Shapes({**constants.values, **defaults, **dict(zip(names, initial, strict=False))})
         values |= dict(_attributes(methods["__init__"], scope, constants, classes))
     return Model(forward, Shapes(values), arguments)
+
+
+def _defaults(function: ast.FunctionDef, scope: Shapes) -> dict[str, object]:
+    """Values of the arguments that may be left out."""
+    positional = function.args.args[len(function.args.args) - len(function.args.defaults) :]
+    given = zip(positional, function.args.defaults, strict=True)
+    named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    return {argument.arg: scope.of(value) for argument, value in (*given, *named)}
 
 
 def _is_constructor(node: ast.stmt) -> bool:
@@ -99,7 +108,7 @@ def _attributes(
                 inner = next((each for each in classes[made].body if _is_constructor(each)), None)
                 if isinstance(inner, ast.FunctionDef):
                     parameters = [argument.arg for argument in inner.args.args[1:]]
-                    given = dict(zip(parameters, map(scope.of, args), strict=False))
+                    given = _defaults(inner, constants) | dict(zip(parameters, map(scope.of, args), strict=False))
                     given |= {word.arg: scope.of(word.value) for word in keywords if word.arg}
                     inner_scope = Shapes({**constants.values, **given})
                     for attribute, value in _attributes(inner, inner_scope, constants, classes):

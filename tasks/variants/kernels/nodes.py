@@ -70,7 +70,20 @@ class Carried:
     shape: Shape
 
 
-Node = Leaf | Number | Op | Reduce | Carried
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The largest or the mean of the values under a window that goes over the places of [batch, channels, *places]."""
+
+    kind: Literal["max", "mean"]
+    argument: "Node"
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    shape: Shape
+
+
+Node = Leaf | Number | Op | Reduce | Carried | Window
 
 
 def operate(template: str, *arguments: Node, is_boolean: bool = False) -> Op:
@@ -89,7 +102,7 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Op():
             return node.arguments
-        case Reduce():
+        case Reduce() | Window():
             return (node.argument,)
         case Carried():
             return (*(start for _, start in node.loop.initial), *_outside(node.loop))

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from tasks.variants.kernels import operators
 from tasks.variants.kernels.calls import Call, layer_called, torch_call
-from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Unsupported, operate
+from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Reduce, Unsupported, Window, operate, walk
+from tasks.variants.kernels.results import pooled
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.values import Layer, is_number
 
@@ -26,9 +27,11 @@ _REDUCTIONS = {"sum", "mean", "max", "min", "amax", "amin", "norm", "var", "logs
 class Reader:
     """Reads expressions in a place where some names stand for trees already read."""
 
-    def __init__(self, shapes: Shapes, nodes: Mapping[str, Node]) -> None:
+    def __init__(self, shapes: Shapes, nodes: Mapping[str, Node], *, windows: bool = False) -> None:
+        """Read with these shapes and trees; either reductions or, with `windows`, pooling layers: others are leaves."""
         self.shapes = shapes
         self.nodes = nodes
+        self._windows = windows
 
     def read(self, expression: ast.expr) -> Node:
         """The tree of an expression.
@@ -42,7 +45,9 @@ class Reader:
             node = self._operation(expression)
         except Unsupported:
             node = None
-        return self._leaf(expression) if node is None else node
+        if node is None or (self._windows and _has(node, Reduce)):
+            return self._leaf(expression)
+        return node
 
     def _leaf(self, expression: ast.expr) -> Node:
         value = self.shapes.of(expression)
@@ -196,13 +201,26 @@ class Reader:
             weight, bias = (Leaf(f"{name}.{part}", x.shape[-1:]) for part in ("weight", "bias"))
             eps = dict(layer.keywords).get("eps", 1e-5)
             return operators.layer_norm(x, -1, weight, bias, eps=eps) if isinstance(eps, float) else None
-        return None
+        return self._window(expression, layer) if self._windows else None
+
+    def _window(self, expression: ast.Call, layer: Layer) -> Node | None:
+        x, shape = self.read(expression.args[0]), self.shapes.shape(expression)
+        if _has(x, Window):
+            x = self._leaf(expression.args[0])
+        settings = pooled(layer, x.shape)
+        if settings is None or shape is None:
+            return None
+        return Window("max" if layer.kind.startswith("Max") else "mean", x, **settings, shape=shape)
 
     def _constant(self, expression: ast.expr) -> float:
         node = self._leaf(expression)
         if not isinstance(node, Number) or not math.isfinite(node.value):
             raise Unsupported(f"{ast.unparse(expression)} where a constant is needed")
         return node.value
+
+
+def _has(node: Node, kind: type[Node]) -> bool:
+    return any(isinstance(part, kind) for part in walk(node))
 
 
 def is_computed(node: Node) -> bool:

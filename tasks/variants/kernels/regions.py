@@ -19,15 +19,15 @@ class Region:
     site: Site
 
 
-def regions(model: Model) -> Iterator[Region]:
-    """Every largest region of a forward, the last first."""
+def regions(model: Model, *, windows: bool = False) -> Iterator[Region]:
+    """Every largest region of a forward, the last first; with `windows`, of pooling instead of reductions."""
     steps = single_assignment(model)
     if steps is None:
         return
     shapes = _known(model.shapes, steps)
     covered: set[int] = set()
     for last in reversed(range(len(steps))):
-        members = None if last in covered else _members(last, steps, shapes)
+        members = None if last in covered else _members(last, steps, shapes, windows)
         if members is None:
             continue
         places, root = members
@@ -47,7 +47,7 @@ def _known(shapes: Shapes, steps: list[Step]) -> Shapes:
     return known
 
 
-def _members(last: int, steps: list[Step], shapes: Shapes) -> tuple[set[int], Node] | None:
+def _members(last: int, steps: list[Step], shapes: Shapes, windows: bool) -> tuple[set[int], Node] | None:
     """The steps that the kernel for step `last` takes in, and what it computes; None where that is nothing."""
     outside: set[str] = set()
     while True:
@@ -55,7 +55,7 @@ def _members(last: int, steps: list[Step], shapes: Shapes) -> tuple[set[int], No
         nodes: dict[str, Node] = {}
         try:
             for place in sorted(places):
-                nodes |= _read(steps[place], shapes, nodes)
+                nodes |= _read(steps[place], Reader(shapes, nodes, windows=windows))
         except Unsupported:
             return None
         root = nodes[steps[last].targets[0] if steps[last].targets else ""]
@@ -80,8 +80,7 @@ def _leading_only_to(last: int, steps: list[Step], outside: set[str]) -> set[int
     return places
 
 
-def _read(step: Step, shapes: Shapes, nodes: dict[str, Node]) -> dict[str, Node]:
-    reader = Reader(shapes, nodes)
+def _read(step: Step, reader: Reader) -> dict[str, Node]:
     if step.bound:
         return read_loop(reader, step)
     return {step.targets[0] if step.targets else "": reader.read(step.value)}  # type: ignore[arg-type]

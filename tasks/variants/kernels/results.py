@@ -17,6 +17,7 @@ _ARGUMENTS = {
     "MaxPool": ("kernel_size", "stride", "padding", "dilation"),
     "AvgPool": ("kernel_size", "stride", "padding"),
 }
+_PLAIN_POOLING = {"ceil_mode": False, "return_indices": False, "count_include_pad": True}
 _DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0, "ceil_mode": False}
 
 
@@ -44,9 +45,7 @@ def through_layer(layer: Layer, given: Value) -> Value:
 
 def _slid(layer: Layer, kind: str, shape: Shape) -> Value:
     """The shape after a window has gone over the places of a batch of pictures, volumes or series."""
-    named = {**_DEFAULTS, **dict(zip(_ARGUMENTS[kind], layer.arguments, strict=False)), **dict(layer.keywords)}
-    if kind.endswith("Pool") and ("stride" not in dict(layer.keywords) and len(layer.arguments) < 2):
-        named["stride"] = named.get("kernel_size")
+    named = _settings(layer, kind)
     rank = len(shape) - 2
     channels = named.get("out_channels") if kind.startswith("Conv") else shape[1]
     sizes = [_each(named[name], rank) for name in ("stride", "padding", "dilation", "output_padding")]
@@ -62,6 +61,26 @@ def _slid(layer: Layer, kind: str, shape: Shape) -> Value:
         else:
             places.append((size + 2 * padding - reach - 1) // stride + 1)
     return Tensor((shape[0], channels, *places)) if min(places) > 0 else None  # type: ignore[arg-type]
+
+
+def pooled(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
+    """The kernel, stride, padding and dilation of a pooling layer, for every place; None where there is more to it."""
+    found = re.fullmatch(r"(MaxPool|AvgPool)(\d)d", layer.kind)
+    if not found or len(shape) != int(found[2]) + 2 or len(layer.arguments) > len(_ARGUMENTS[found[1]]):
+        return None
+    others = [(word, value) for word, value in layer.keywords if word not in _ARGUMENTS[found[1]]]
+    if any(_PLAIN_POOLING.get(word) is not value for word, value in others):
+        return None
+    named, rank = _settings(layer, found[1]), len(shape) - 2
+    sizes = {name.removesuffix("_size"): _each(named.get(name), rank) for name in _ARGUMENTS["MaxPool"]}
+    return None if None in sizes.values() else sizes  # type: ignore[return-value]
+
+
+def _settings(layer: Layer, kind: str) -> dict[str, object]:
+    named = {**_DEFAULTS, **dict(zip(_ARGUMENTS[kind], layer.arguments, strict=False)), **dict(layer.keywords)}
+    if kind.endswith("Pool") and "stride" not in dict(layer.keywords) and len(layer.arguments) < 2:
+        named["stride"] = named.get("kernel_size")
+    return named
 
 
 def _each(value: Value, rank: int) -> tuple[int, ...] | None:

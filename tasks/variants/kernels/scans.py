@@ -1,7 +1,9 @@
 """Values that are carried along a dimension: cumulative sums and products, and recurrences written as loops."""
 
 import ast
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tasks.variants.kernels.calls import torch_call
 from tasks.variants.kernels.geometry import Geometry
@@ -134,6 +136,9 @@ def scan_of(cumulation: Cumulation) -> Scan:
 
 def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) -> Cumulation | None:
     call = torch_call(steps[place].value)  # type: ignore[arg-type]
+    is_flipped = call is not None and call.name == "flip"
+    if call is not None and is_flipped:
+        call = torch_call(call.operands[0])
     if call is None or call.name not in _CUMULATIVE or set(call.keywords) - {"dim"}:
         return None
     dim = shapes.of(call.argument(1, "dim"))
@@ -141,20 +146,16 @@ def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) 
     if full is None or not isinstance(dim, int) or not full:
         return None
     dim %= len(full)
-    first, last, source = place, place, call.operands[0]
-    flip_before = _flip(steps[place - 1], shapes, dim, len(full)) if place else None
-    flip_after = _flip(steps[place + 1], shapes, dim, len(full)) if place + 1 < len(steps) else None
-    backwards = (
-        flip_before is not None
-        and flip_after is not None
-        and isinstance(source, ast.Name)
-        and (source.id,) == steps[place - 1].targets
-        and isinstance(flip_after, ast.Name)
-        and (flip_after.id,) == steps[place].targets
+    flipped = partial(_flipped, shapes=shapes, dim=dim, rank=len(full))
+    before, after = (
+        _flip_before(place, call.operands[0], steps, flipped),
+        _flip_after(place, is_flipped, steps, flipped),
     )
-    if backwards:
-        assert flip_before is not None
-        first, last, source = place - 1, place + 1, flip_before
+    if is_flipped and (before is None or after is None):
+        return None
+    backwards = before is not None and after is not None
+    first, source = before if before and backwards else (place, call.operands[0])
+    last = after if after is not None and backwards else place
     kept = [*steps[:first], *steps[last + 1 :]]
     if any(step.reads() & {name for one in steps[first:last] for name in one.targets} for step in kept):
         return None
@@ -166,9 +167,36 @@ def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) 
     return Cumulation(call.name, argument, full, dim, backwards, site)
 
 
-def _flip(step: Step, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:
-    """What a step flips along just one dimension, or None where it does something else."""
-    call = torch_call(step.value)  # type: ignore[arg-type]
+def _flip_before(
+    place: int, source: ast.expr, steps: Sequence[Step], flipped: Callable[[ast.expr | ast.For], ast.expr | None]
+) -> tuple[int, ast.expr] | None:
+    """The step with the flip of what is added up, and what is flipped there."""
+    if (inner := flipped(source)) is not None:
+        return place, inner
+    if place and _is_target(source, steps[place - 1]) and (inner := flipped(steps[place - 1].value)) is not None:
+        return place - 1, inner
+    return None
+
+
+def _flip_after(
+    place: int, is_flipped: bool, steps: Sequence[Step], flipped: Callable[[ast.expr | ast.For], ast.expr | None]
+) -> int | None:
+    """The step with the flip of the sums."""
+    if is_flipped:
+        return place if flipped(steps[place].value) is not None else None
+    if place + 1 < len(steps):
+        inner = flipped(steps[place + 1].value)
+        return place + 1 if inner is not None and _is_target(inner, steps[place]) else None
+    return None
+
+
+def _is_target(expression: ast.expr, step: Step) -> bool:
+    return isinstance(expression, ast.Name) and (expression.id,) == step.targets
+
+
+def _flipped(expression: ast.expr | ast.For, *, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:
+    """What an expression flips along just one dimension, or None where it does something else."""
+    call = torch_call(expression)  # type: ignore[arg-type]
     if call is None or call.name != "flip" or len(call.operands) + len(call.keywords) != 2:
         return None
     dims = shapes.of(call.argument(1, "dims"))

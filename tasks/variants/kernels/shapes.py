@@ -130,7 +130,8 @@ class Shapes:
                 return None
         return Tensor((*shape, *waiting), value.is_float)
 
-    def _called(self, node: ast.Call) -> Value:
+    def _called(self, written: ast.Call) -> Value:
+        node = self._spread(written)
         kind = layer_made(node)
         if kind == "Parameter":
             return self.of(node.args[0])
@@ -142,6 +143,17 @@ class Shapes:
             return through_layer(layer, self.of(node.args[0]))
         call = torch_call(node)
         return self._function(call) if call and call.operands else None
+
+    def _spread(self, call: ast.Call) -> ast.Call:
+        """The call with the sizes in place of `*shape`, as far as they are known."""
+        arguments: list[ast.expr] = []
+        for argument in call.args:
+            sizes = self.of(argument.value) if isinstance(argument, ast.Starred) else None
+            if isinstance(sizes, tuple) and all(map(is_size, sizes)):
+                arguments += [ast.Constant(size) for size in sizes]
+            else:
+                arguments.append(argument)
+        return ast.Call(call.func, arguments, call.keywords)
 
     def _function(self, call: Call) -> Value:
         if "dtype" in call.keywords:

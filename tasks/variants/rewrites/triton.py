@@ -16,7 +16,7 @@ from functools import partial
 import libcst as cst
 
 from tasks.variants.kernels.model import Model, read_model
-from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, walk
+from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, Window, walk
 from tasks.variants.kernels.regions import regions
 from tasks.variants.kernels.scans import cumulation
 from tasks.variants.kernels.steps import Site, natural
@@ -59,6 +59,19 @@ def fused{number}({arguments}):
 
 
 @rewrite(IN_TRITON)
+def pooling_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """The last max or average pooling, and the elementwise operations before and after it, is one kernel.
+
+    Assumes a layer whose settings the text names, without indices, rounding up or a count that leaves out padding.
+    """
+
+    def has_window(root: Node) -> bool:
+        return any(isinstance(node, Window) for node in walk(root))
+
+    return _with_kernel(program, partial(_of_regions, wanted=has_window, windows=True))
+
+
+@rewrite(IN_TRITON)
 def elementwise_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The last chain of at least two elementwise operations becomes one kernel."""
 
@@ -91,8 +104,8 @@ def _is_reduced(root: Node) -> bool:
     return any(isinstance(node, Reduce) for node in walk(root))
 
 
-def _of_regions(model: Model, name: str, wanted: Callable[[Node], bool]) -> Found | None:
-    for region in regions(model):
+def _of_regions(model: Model, name: str, *, wanted: Callable[[Node], bool], windows: bool = False) -> Found | None:
+    for region in regions(model, windows=windows):
         if wanted(region.root) and region.site.lines:
             with suppress(Unsupported):
                 return triton_kernel_for(region.root, name), region.site
