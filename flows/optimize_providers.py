@@ -64,7 +64,7 @@ def chosen(names: Sequence[str], *, max_usd: float | None, exemplars: ExemplarsF
     """The providers of these names; nothing of them is loaded or asked yet.
 
     Raises:
-        ProblemError: if a name is nobody's.
+        ProblemError: if a name is nobody's, or exemplars are chosen for no prompt.
         ParamsError: if the params that a provider needs are missing, or a price without a cap.
     """
     distinct = tuple(dict.fromkeys(names))
@@ -206,6 +206,9 @@ class Providers:
         return found
 
     def _contrastive(self, writer: Writer, identity: Sequence[str]) -> Contrastive:
+        if self._chosen.islands:  # an answer lives where its question came from
+            identity = [*identity, str(self._chosen.islands)]
+
         def note(asked: Asked) -> None:
             self._answers.note(asked, identity)
 

@@ -1,6 +1,6 @@
 """Triton kernels: what they are written for, what the text looks like, and that other inputs take the plain steps.
 
-What a kernel computes needs Triton, and a GPU: the judge compares it there.
+What a kernel computes is tested with a stand-in for Triton here, with Triton itself on a GPU, and by the judge.
 """
 
 import re
@@ -20,6 +20,7 @@ from tasks.variants.rewrites.triton import (
     reduction_in_triton,
 )
 from tests.program_builders import defined, outputs, problem, rewritten
+from tests.triton_stand_in import triton_on_the_processor
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.rand(size0) + 0.5)"
@@ -125,6 +126,24 @@ def test_the_shapes_that_a_kernel_is_made_for_are_those_that_come(rewrite, sourc
     names["ModelNew"](*reference["get_init_inputs"]())(*reference["get_inputs"]())
     assert seen == [True]
     defined.cache_clear()
+
+
+@pytest.mark.parametrize(("rewrite", "source"), FITTING)
+def test_program_by_program_a_kernel_computes_what_its_steps_do(rewrite, source):
+    with triton_on_the_processor():
+        names = defined.__wrapped__(rewritten(source, rewrite))
+    names["fits"] = lambda tensors, shapes: True
+    torch.manual_seed(1)
+    arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
+    model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
+    model.load_state_dict(reference.state_dict())
+    holes = [each.clone() for each in inputs]
+    for each in holes:
+        each.view(-1)[::7], each.view(-1)[::11] = float("nan"), float("-inf")
+    with torch.no_grad():
+        for given in (inputs, [-3.0 * each for each in inputs], [each.mT.contiguous().mT for each in inputs], holes):
+            torch.testing.assert_close(model(*given), reference(*given), equal_nan=True)
+    assert names["kernel0"].programs_run >= 4
 
 
 @pytest.mark.gpu
@@ -234,6 +253,9 @@ def test_expressions_of_c_become_those_of_triton(in_c, expected):
         "nn.AvgPool2d(3, padding=1, count_include_pad=False)",
         "nn.AvgPool2d(3, 2, 1, True)",
         "nn.AvgPool2d(3, divisor_override=2)",
+        "nn.AvgPool2d(2, divisor_override=int(size0))",
+        "nn.AvgPool2d(3, 1, 1, **{'count_include_pad': False})",
+        "nn.MaxPool2d(3, **{'stride': 1})",
         "nn.AdaptiveAvgPool2d(2)",
     ],
 )
@@ -254,3 +276,48 @@ def test_a_pooling_whose_result_is_read_twice_is_one_kernel():
     text = rewritten(source, pooling_in_triton) or ""
     assert text.count("tl.load(") == 1
     assert "return fused0(x)" in text.replace("self, ", "")
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "size0 = 2\nself.pool = nn.MaxPool2d(size0)",
+        "self.pool = nn.MaxPool2d(size0)\nif size0 > 2:\n    self.pool = nn.MaxPool2d(2)",
+        "self.pool = nn.MaxPool2d(size0)\nself.pool.stride = 1",
+    ],
+    ids=["an argument assigned anew", "a layer made twice", "a layer changed afterwards"],
+)
+def test_what_a_constructor_changes_is_not_taken_as_known(init):
+    source = problem("return self.pool(x)", "torch.randn(2, 3, 12, 12)", init=init, init_arguments="3")
+    assert rewritten(source, pooling_in_triton) is None
+
+
+@pytest.mark.parametrize("given", ["[*SIZES]", "list(SIZES)", "[4] + [5]"])
+def test_arguments_that_the_text_does_not_spell_out_are_not_taken_to_be_left_out(given):
+    source = problem(
+        "return self.pool(x)",
+        "torch.randn(2, 3, 12, 12)",
+        init="self.pool = nn.MaxPool2d(size1)",
+        init_arguments="4, 5",
+    )
+    source = source.replace("size1):", "size1=3):").replace("return [4, 5]", f"return {given}") + "\n\nSIZES = (4, 5)\n"
+    assert rewritten(source, pooling_in_triton) is None
+
+
+def test_flips_of_dimensions_that_are_not_known_stay():
+    flips = "return torch.flip(torch.cumsum(torch.flip(x, [1, self.k]), 1), [1])"
+    source = problem(flips, "torch.randn(4, 5, 6)", init="self.k = int(size0)", init_arguments="2")
+    assert rewritten(source, cumulation_in_triton) is None
+
+
+def test_a_flip_that_names_its_tensor_is_not_read():
+    source = problem("x = torch.flip(input=x, dims=[1])\nreturn torch.cumsum(x, 1)", "torch.randn(4, 5)")
+    assert rewritten(source, cumulation_in_triton) is None
+
+
+def test_a_softmax_that_is_added_up_stays_outside_of_the_sums():
+    candidate = rewritten(
+        problem("return torch.cumsum(torch.softmax(x, 1), 1)", "torch.randn(4, 5)"), cumulation_in_triton
+    )
+    assert candidate is not None
+    assert "fused0(" in candidate

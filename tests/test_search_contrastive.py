@@ -144,8 +144,22 @@ def test_what_others_propose_lives_on_every_island() -> None:
         GivenWriter(lambda asked: f"poor {asked.number} 0"),
     )
     good.name, poor.name = "good", "poor"
-    searched(good, poor, candidates=20, islands=IslandsChoice(count=4, reset_rounds=100))
+    searched(good, poor, candidates=40, islands=IslandsChoice(count=4, reset_rounds=1))
     assert all("8.0" in asked.prompt for asked in poor.asked[1:])
+
+
+def test_a_search_that_was_killed_asks_on_from_the_islands_as_they_were() -> None:
+    def answer(asked: Asked) -> str:
+        return f"text {asked.number} {1.0 + 7 * asked.number % 11}"
+
+    islands = IslandsChoice(count=3, reset_rounds=2)
+    whole, first, second = GivenWriter(answer), GivenWriter(answer), GivenWriter(answer)
+    searched(whole, candidates=30, islands=islands)
+    searched(first, candidates=17, islands=islands)
+    known = [replace(asked, written=written(answer(asked))) for asked in first.asked]
+    searched(second, candidates=30, islands=islands, known=known)
+    assert first.asked == whole.asked[:17]
+    assert second.asked[1:] == whole.asked[18:]  # the first is asked before anything is judged again
 
 
 def test_an_island_that_begins_anew_shows_the_best_of_another_and_forgets_its_own() -> None:

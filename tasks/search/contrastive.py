@@ -177,26 +177,23 @@ class Contrastive(Proposer):
 
     def _pool(self, found: Sequence[Scored]) -> Sequence[Exemplar]:
         """What the next prompt may show: correct candidates as they were proposed, without what the judge adds."""
-        everywhere, pool = ExemplarPool(), ExemplarPool()
+        own, others = ExemplarPool(), ExemplarPool()
         for each in ranked(found):
             candidate = each.candidate
             if each.speedup is None:
                 continue
             exemplar = Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=each.speedup)
             if self._writer.can_show(exemplar):
-                pool.add(self._problem.problem_id, exemplar)
-                if candidate.origin != self.name:
-                    everywhere.add(self._problem.problem_id, exemplar)
-        if self._islands is None:
-            return pool.of(self._problem.problem_id)
-        return self._on_island(everywhere, pool, self._islands)
+                (own if candidate.origin == self.name else others).add(self._problem.problem_id, exemplar)
+        mine = self._on_island(own, self._islands) if self._islands else own.of(self._problem.problem_id)
+        return [*mine, *others.of(self._problem.problem_id)]
 
-    def _on_island(self, everywhere: ExemplarPool, pool: ExemplarPool, choice: IslandsChoice) -> Sequence[Exemplar]:
-        """Who lives on the island that the next question is about; a round of questions is a step of the islands."""
+    def _on_island(self, own: ExemplarPool, choice: IslandsChoice) -> Sequence[Exemplar]:
+        """Own answers on the island that the next question is about; a round of questions is a step of the islands."""
         problem_id, size = self._problem.problem_id, choice.count
-        islands = Islands(everywhere, count=size, reset_steps=choice.reset_rounds, seed=self._seed)
+        islands = Islands(ExemplarPool(), count=size, reset_steps=choice.reset_rounds, seed=self._seed)
         rounds, place = divmod(self._num_asked, size)
         for step in range(rounds):
             answers = [(problem_id, self._answers.get(step * size + each, "")) for each in range(size)]
-            islands.note(step + 1, answers, pool, group_size=1)
+            islands.note(step + 1, answers, own, group_size=1)
         return islands.of(problem_id, step=rounds + 1, island=islands.asked(rounds + 1, place))

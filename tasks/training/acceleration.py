@@ -1,7 +1,7 @@
 """What makes a training step fast and changes nothing but the rounding within it.
 
-On a processor that has instructions for it, products of matrices take operands rounded to bfloat16, which is twice as
-fast; weights and sums stay float32.
+On a processor, oneDNN computes products of matrices as it likes best, and may round their operands to bfloat16 where
+there are instructions for that; weights and sums stay float32.
 
 On a GPU, examples that are packed end to end attend through the flash kernel that PyTorch carries, which is told where
 each of them begins: no padding is computed, and no mask of [tokens, tokens] is made. Layers may be compiled, which
@@ -31,12 +31,11 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
         compiles: whether layers are compiled, which takes a minute or two and pays off for long trainings; for a GPU.
     """
     if not next(model.parameters()).is_cuda:
-        before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("medium")
         try:
             yield
         finally:
-            torch.set_float32_matmul_precision(before)
+            torch.set_float32_matmul_precision("highest")
         return
     torch.set_float32_matmul_precision("high")
     attention = model.config._attn_implementation

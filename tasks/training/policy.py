@@ -21,7 +21,7 @@ from tasks.training.loading import load_model, load_tokenizer, place_model
 from tasks.training.tokenizer import new_tokenizer
 from tasks.variants.prompts import Exemplar, PromptStyle, as_completion, build_prompt
 
-# oneDNN makes a kernel of some MB for every shape of a bfloat16 product and keeps a thousand; batches vary in length.
+# oneDNN makes a kernel of a few MB for every shape of a product and would keep a thousand; batches vary in length.
 KERNELS_KEPT = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 

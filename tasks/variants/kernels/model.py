@@ -1,6 +1,7 @@
 """ModelNew as the kernels see it: what its attributes and its inputs are, and the statements of its forward."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -40,11 +41,34 @@ def read_model(code: str) -> Model | None:
     values = dict(zip(arguments, inputs, strict=True))
     if "__init__" in methods:
         initial = _returned(functions["get_init_inputs"], constants) if "get_init_inputs" in functions else ()
+        is_known = "get_init_inputs" not in functions or _returns_all(functions["get_init_inputs"])
         names = [argument.arg for argument in methods["__init__"].args.args[1:]]
-        defaults = _defaults(methods["__init__"], constants)
-        scope = Shapes({**constants.values, **defaults, **dict(zip(names, initial, strict=False))})
+        defaults = _defaults(methods["__init__"], constants) if is_known else {}
+        given = dict(zip(names, initial, strict=False)) if is_known else {}
+        scope = Shapes({**constants.values, **dict.fromkeys(names), **defaults, **given})
         values |= dict(_attributes(methods["__init__"], scope, constants, classes))
     return Model(forward, Shapes(values), arguments)
+
+
+def _stored(function: ast.FunctionDef) -> set[str]:
+    """Local variables that a function assigns."""
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _changed_attributes(init: ast.FunctionDef) -> Iterator[str]:
+    """For every assignment to an attribute of self, or to one of that, the name of the former."""
+    for node in ast.walk(init):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            owner: ast.expr = node
+            while isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Attribute):
+                owner = owner.value
+            if isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self":
+                yield owner.attr
+
+
+def _is_plain(arguments: list[ast.expr], keywords: list[ast.keyword]) -> bool:
+    """Whether a call names all that it passes."""
+    return not any(isinstance(each, ast.Starred) for each in arguments) and all(word.arg for word in keywords)
 
 
 def _defaults(function: ast.FunctionDef, scope: Shapes) -> dict[str, object]:
@@ -92,19 +116,32 @@ def _returned(function: ast.FunctionDef, scope: Shapes) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
 
 
+def _returns_all(function: ast.FunctionDef) -> bool:
+    """Whether the text of what a function returns has an expression for each value."""
+    match function.body[-1]:
+        case ast.Return(value=ast.List(elts=values) | ast.Tuple(elts=values)):
+            return not any(isinstance(value, ast.Starred) for value in values)
+    return False
+
+
 def _attributes(
     init: ast.FunctionDef, scope: Shapes, constants: Shapes, classes: Mapping[str, ast.ClassDef]
 ) -> Iterator[tuple[str, object]]:
     """Attributes of self with their values; a constructor argument kept as it is counts as a number.
 
-    Those of modules inside come as well, where the file has their class.
+    Those of modules inside come as well, where the file has their class. What is assigned anywhere else too, or
+    changed afterwards, is not known.
     """
+    scope = Shapes({name: value for name, value in scope.values.items() if name not in _stored(init)})
+    changing = Counter(_changed_attributes(init))
     for statement in init.body:
         match statement:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]) if changing[name] > 1:
+                continue
             case ast.Assign(
                 targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)],
                 value=ast.Call(func=ast.Name(id=made), args=args, keywords=keywords),
-            ) if made in classes:
+            ) if made in classes and _is_plain(args, keywords):
                 inner = next((each for each in classes[made].body if _is_constructor(each)), None)
                 if isinstance(inner, ast.FunctionDef):
                     parameters = [argument.arg for argument in inner.args.args[1:]]

@@ -70,7 +70,7 @@ class Carried:
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
     """The largest or the mean of the values under a window that goes over the places of [batch, channels, *places]."""
 
@@ -139,7 +139,7 @@ def _outside(loop: Loop) -> Iterator[Node]:
 
 
 def replaced(node: Node, changes: Mapping[Node, Node]) -> Node:
-    """The tree with some of its parts exchanged for others of equal shape; loops stay as they are."""
+    """The tree with some of its parts exchanged for others of equal shape; loops and windows stay as they are."""
     if node in changes:
         return replaced(changes[node], changes)
     match node:

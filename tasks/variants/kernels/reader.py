@@ -210,7 +210,7 @@ class Reader:
         settings = pooled(layer, x.shape)
         if settings is None or shape is None:
             return None
-        return Window("max" if layer.kind.startswith("Max") else "mean", x, **settings, shape=shape)
+        return Window(kind="max" if layer.kind.startswith("Max") else "mean", argument=x, **settings, shape=shape)
 
     def _constant(self, expression: ast.expr) -> float:
         node = self._leaf(expression)

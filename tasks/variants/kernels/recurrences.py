@@ -42,7 +42,18 @@ def recurrence(model: Model) -> Scan | None:
         return None
     starts = tuple((name, start) for name, start in initial.items() if name in dict(updates))
     after = tuple(ast.unparse(statement) for statement in body[place + 2 :])
-    return Scan(full, 1, False, starts, updates, appended, "float", tuple(before), target, after)
+    return Scan(
+        full=full,
+        dim=1,
+        backwards=False,
+        initial=starts,
+        updates=updates,
+        result=appended,
+        kind="float",
+        before=tuple(before),
+        target=target,
+        after=after,
+    )
 
 
 def _is_straight(statements: Sequence[ast.stmt]) -> bool:

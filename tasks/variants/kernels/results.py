@@ -69,7 +69,7 @@ def pooled(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
     if not found or len(shape) != int(found[2]) + 2 or len(layer.arguments) > len(_ARGUMENTS[found[1]]):
         return None
     others = [(word, value) for word, value in layer.keywords if word not in _ARGUMENTS[found[1]]]
-    if any(_PLAIN_POOLING.get(word) is not value for word, value in others):
+    if any(word not in _PLAIN_POOLING or _PLAIN_POOLING[word] is not value for word, value in others):
         return None
     named, rank = _settings(layer, found[1]), len(shape) - 2
     sizes = {name.removesuffix("_size"): _each(named.get(name), rank) for name in _ARGUMENTS["MaxPool"]}

@@ -9,7 +9,7 @@ from tasks.variants.kernels.calls import torch_call
 from tasks.variants.kernels.geometry import Geometry
 from tasks.variants.kernels.kernel import RESERVED, Interface, Kernel
 from tasks.variants.kernels.model import Model
-from tasks.variants.kernels.nodes import Leaf, Node, Op, Unsupported, walk
+from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, walk
 from tasks.variants.kernels.operators import BINARY
 from tasks.variants.kernels.reader import Reader
 from tasks.variants.kernels.shapes import Shapes
@@ -20,7 +20,7 @@ from tasks.variants.kernels.values import Shape
 _CUMULATIVE = {"cumsum": (0.0, BINARY["add"]), "cumprod": (1.0, BINARY["mul"])}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cumulation:
     """A cumulative sum or product along one dimension of a full shape, and the steps that it is written in."""
 
@@ -33,7 +33,7 @@ class Cumulation:
     site: Site
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Scan:
     """States that are carried along one dimension of a full shape."""
 
@@ -121,16 +121,16 @@ def scan_of(cumulation: Cumulation) -> Scan:
     start, template = _CUMULATIVE[cumulation.kind]
     update = Op(template, (Op("total", (), cumulation.full), cumulation.argument), cumulation.full)
     return Scan(
-        cumulation.full,
-        cumulation.dim,
-        cumulation.backwards,
-        (("total", start),),
-        (("total", update),),
-        "total",
-        "double",
-        cumulation.site.before,
-        cumulation.site.target,
-        cumulation.site.after,
+        full=cumulation.full,
+        dim=cumulation.dim,
+        backwards=cumulation.backwards,
+        initial=(("total", start),),
+        updates=(("total", update),),
+        result="total",
+        kind="double",
+        before=cumulation.site.before,
+        target=cumulation.site.target,
+        after=cumulation.site.after,
     )
 
 
@@ -138,8 +138,8 @@ def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) 
     call = torch_call(steps[place].value)  # type: ignore[arg-type]
     is_flipped = call is not None and call.name == "flip"
     if call is not None and is_flipped:
-        call = torch_call(call.operands[0])
-    if call is None or call.name not in _CUMULATIVE or set(call.keywords) - {"dim"}:
+        call = torch_call(call.operands[0]) if call.operands else None
+    if call is None or call.name not in _CUMULATIVE or not call.operands or set(call.keywords) - {"dim"}:
         return None
     dim = shapes.of(call.argument(1, "dim"))
     full = shapes.shape(call.operands[0])
@@ -163,8 +163,10 @@ def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) 
         argument = Reader(shapes, {}).read(source)
     except Unsupported:
         return None
+    if any(isinstance(node, Reduce) for node in walk(argument)):
+        argument = Leaf(ast.unparse(source), full)
     site = Site.of(model, steps, range(first, last + 1))
-    return Cumulation(call.name, argument, full, dim, backwards, site)
+    return Cumulation(kind=call.name, argument=argument, full=full, dim=dim, backwards=backwards, site=site)
 
 
 def _flip_before(
@@ -197,8 +199,10 @@ def _is_target(expression: ast.expr, step: Step) -> bool:
 def _flipped(expression: ast.expr | ast.For, *, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:
     """What an expression flips along just one dimension, or None where it does something else."""
     call = torch_call(expression)  # type: ignore[arg-type]
-    if call is None or call.name != "flip" or len(call.operands) + len(call.keywords) != 2:
+    if call is None or call.name != "flip" or not call.operands or len(call.operands) + len(call.keywords) != 2:
         return None
     dims = shapes.of(call.argument(1, "dims"))
-    chosen = dims if isinstance(dims, tuple) else (dims,)
-    return call.operands[0] if [d % rank for d in chosen if isinstance(d, int)] == [dim] else None
+    match dims if isinstance(dims, tuple) else (dims,):
+        case (int(one),) if one % rank == dim:
+            return call.operands[0]
+    return None

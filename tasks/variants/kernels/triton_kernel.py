@@ -15,7 +15,7 @@ from tasks.variants.kernels.values import Shape
 
 _RESERVED = {
     "m", "n", "r", "c", "i", "x", "at", "out", "tl", "triton", "libdevice", "float", "start", "lane", "self", "block",
-    "carry", "k0", "k1", "k2",
+    "carry", "k0", "k1", "k2", "range",
 }  # fmt: skip
 
 

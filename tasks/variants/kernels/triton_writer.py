@@ -23,7 +23,7 @@ _STEP = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({
 _SCANS = {"cumsum": ("0.0", "{0} + {1}"), "cumprod": ("1.0", "{0} * {1}")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Inside:
     """Where the current element under a window is."""
 
@@ -91,11 +91,11 @@ class TritonWriter:
         total, (_, m, _) = math.prod(self.nest.full), sizes(self.nest)
         self.programs = -(-total // BLOCK)
         self.line(f"at = {self._first} * {BLOCK} + tl.arange(0, {BLOCK})")
-        if self.nest.has_rows:
-            self.line(f"r = at // {m}")
-        if m > 1:
-            self.line(f"c = at % {m}" if self.nest.has_rows else "c = at")
         self._store()
+        # Where in its row an element is, as far as anything asks for it.
+        places = {"r": f"at // {m}", "c": f"at % {m}" if self.nest.has_rows else "at"}
+        text = "\n".join(self.lines)
+        self.lines[1:1] = [f"{name} = {place}" for name, place in places.items() if re.search(rf"\b{name}\b", text)]
 
     def _begin(self, tiling: Tiling) -> str:
         """Say which rows or lanes are this program's; the columns of a tile."""
@@ -178,7 +178,11 @@ class TritonWriter:
             raise Unsupported("a window within another, or what is reduced or repeated")
         places, total = window.shape[2:], math.prod(window.shape)
         row = self._let(f"at // {math.prod(places)}")
-        starts = [self._let(f"at // {math.prod(places[dim + 1 :])} % {size}") for dim, size in enumerate(places)]
+        below = [math.prod(places[dim + 1 :]) for dim in range(len(places))]
+        starts = [
+            self._let(f"at // {each} % {size}" if each > 1 else f"at % {size}")
+            for each, size in zip(below, places, strict=True)
+        ]
         found = self._let(f"tl.full([{BLOCK}], {_START[_UNDER[window.kind]]}, tl.float32)")
         outer, turns, loops = dict(self.names), math.prod(window.kernel), len(places)
         unrolled = "tl.static_range" if turns <= MOST_UNROLLED else "range"
@@ -186,10 +190,14 @@ class TritonWriter:
             self.line(f"for k{dim} in {unrolled}(0, {size}):")
             self.depth += 1
         steps = zip(starts, window.stride, window.dilation, window.padding, strict=True)
-        under = tuple(self._let(f"{at} * {s} + k{dim} * {d} - {p}") for dim, (at, s, d, p) in enumerate(steps))
+        under = tuple(
+            self._let(f"{_times(at, s)} + {_times(f'k{dim}', d)}{f' - {p}' if p else ''}")
+            for dim, (at, s, d, p) in enumerate(steps)
+        )
         padded = zip(under, window.padding, window.argument.shape[2:], strict=True)
         edges = [f"({name} >= 0) & ({name} < {size})" for name, padding, size in padded if padding]
-        self.inside = _Inside(window.argument.shape, row, under, " & ".join([f"(at < {total})", *edges]))
+        mask = " & ".join([f"(at < {total})", *edges])
+        self.inside = _Inside(shape=window.argument.shape, row=row, places=under, mask=mask)
         self.names = {}
         value = self.value(window.argument)
         if window.kind == "max":  # a NaN is kept, as nothing is larger than it
@@ -224,10 +232,10 @@ class TritonWriter:
             (True, False): f"{inside.row} // {full[1]}",
         }
         names = [row.get((own[0] > 1, own[1] > 1), "0"), *inside.places]
-        sizes = [own[0] * own[1], *own[2:]]
+        extents = [own[0] * own[1], *own[2:]]
         index = [
-            f"({name}) * {math.prod(sizes[dim + 1 :])}"
-            for dim, (name, size) in enumerate(zip(names, sizes, strict=True))
+            _times(f"({name})" if " " in name else name, math.prod(extents[dim + 1 :]))
+            for dim, (name, size) in enumerate(zip(names, extents, strict=True))
             if size > 1
         ]
         return (f"({' + '.join(index)})", inside.mask) if index else ("0", "")
@@ -248,3 +256,7 @@ class TritonWriter:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
+
+
+def _times(text: str, factor: int) -> str:
+    return text if factor == 1 else f"{text} * {factor}"

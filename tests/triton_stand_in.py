@@ -1,0 +1,126 @@
+"""A Triton that runs the kernels of the rewrites on the processor, one program after another, with PyTorch.
+
+It knows what those kernels use and no more, and says nothing about speed. Every load and store is checked to lie within
+its tensor.
+"""
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MODULES = ("triton", "triton.language", "triton.language.extra", "triton.language.extra.libdevice")
+
+
+class Pointer:
+    """Elements of a tensor's memory, by their places in it."""
+
+    def __init__(self, memory: Tensor, places: Tensor) -> None:
+        self.memory = memory
+        self.places = places
+
+    def __add__(self, places: Tensor | int) -> "Pointer":
+        return Pointer(self.memory, self.places + places)
+
+    def within(self, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        places = self.places if mask is None else torch.broadcast_tensors(self.places, mask)[0]
+        counts = torch.ones_like(places, dtype=torch.bool) if mask is None else mask.expand(places.shape)
+        outside = counts & ((places < 0) | (places >= self.memory.numel()))
+        assert not outside.any(), "a place outside of the tensor"
+        return places, counts
+
+
+class Kernel:
+    """A kernel that is launched with `kernel[grid](...)`."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self.function = function
+        self.programs_run = 0
+
+    def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
+        def launch(*arguments: Any, num_warps: int) -> None:
+            for number in range(grid[0]):
+                PROGRAM[0] = number
+                self.function(
+                    *[
+                        Pointer(each.view(-1), torch.tensor(0)) if isinstance(each, Tensor) else each
+                        for each in arguments
+                    ]
+                )
+                self.programs_run += 1
+
+        return launch
+
+
+PROGRAM = [0]
+_TYPES = {"float32": torch.float32, "int64": torch.int64}
+
+
+def _load(pointer: Pointer, mask: Tensor | None = None) -> Tensor:
+    places, counts = pointer.within(mask)
+    return torch.where(counts, pointer.memory[torch.where(counts, places, 0)], 12345.0)  # Triton leaves those undefined
+
+
+def _store(pointer: Pointer, value: Tensor, mask: Tensor | None = None) -> None:
+    places, counts = pointer.within(mask)
+    pointer.memory[places[counts]] = value.expand(places.shape)[counts]
+
+
+def _where(condition: Tensor, kept: Tensor | float, other: Tensor | float) -> Tensor:
+    return torch.where(condition, torch.as_tensor(kept), torch.as_tensor(other))
+
+
+def _scan(name: str) -> Callable[..., Tensor]:
+    def scan(value: Tensor, *, axis: int, reverse: bool) -> Tensor:
+        flipped = value.flip(axis) if reverse else value
+        found = getattr(torch, name)(flipped, axis)
+        return found.flip(axis) if reverse else found
+
+    return scan
+
+
+def _language() -> dict[str, Any]:
+    return {
+        **_TYPES,
+        "program_id": lambda axis: torch.tensor(PROGRAM[0]),
+        "arange": torch.arange,
+        "static_range": range,
+        "full": lambda shape, value, dtype: torch.full(shape, value, dtype=dtype),
+        "load": _load,
+        "store": _store,
+        "where": _where,
+        "maximum": torch.maximum,
+        "minimum": torch.minimum,
+        "abs": torch.abs,
+        "sqrt_rn": lambda x: torch.sqrt(torch.as_tensor(x)),
+        "sum": lambda value, axis: value.sum(axis),
+        "max": lambda value, axis: value.amax(axis),
+        "min": lambda value, axis: value.amin(axis),
+        "cumsum": _scan("cumsum"),
+        "cumprod": _scan("cumprod"),
+    }
+
+
+@contextmanager
+def triton_on_the_processor() -> Iterator[None]:
+    """`import triton` gives the stand-in meanwhile."""
+    before = {name: sys.modules.get(name) for name in MODULES}
+    triton, language, extra, libdevice = (types.ModuleType(name) for name in MODULES)
+    functions = ("exp", "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tanh", "erf", "pow")
+    vars(libdevice).update({name: getattr(torch, name) for name in functions})
+    vars(language).update(_language(), extra=extra)
+    vars(triton).update(jit=Kernel, language=language)
+    vars(extra).update(libdevice=libdevice)
+    sys.modules.update(zip(MODULES, (triton, language, extra, libdevice), strict=True))
+    try:
+        yield
+    finally:
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
