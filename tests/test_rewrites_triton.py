@@ -40,14 +40,14 @@ LAYER_NORM = problem(
     "return self.norm(x) + x", "torch.randn(70, 37)", init="self.norm = nn.LayerNorm(size0)", init_arguments="37"
 )
 RMS_NORM = problem("return x * torch.rsqrt(torch.mean(x * x, dim=1, keepdim=True) + 1e-6)", "torch.randn(6, 19, 7, 9)")
-LONG = problem("return torch.logsumexp(x, dim=1)", "torch.randn(80, 20000)")
+LONG = problem("return torch.logsumexp(x, dim=1)", "torch.randn(8, 20000)")
 MEAN = problem("return torch.mean((x - 1.0) ** 2)", "torch.randn(20, 30)")
 SUMS = problem("x = x * 0.1\nreturn torch.cumsum(torch.abs(x), dim=1)", "torch.randn(70, 37)")
 BACKWARDS = problem(
     "x = x.flip(1)\nx = torch.cumsum(x * 0.1, dim=1)\nx = x.flip(1)\nreturn x + 1.0", "torch.randn(3, 40, 70)"
 )
 LONG_BACKWARDS = problem(
-    "x = torch.flip(x, [1])\nx = torch.cumsum(x, 1)\nreturn torch.flip(x, [1])", "torch.randn(80, 9000) * 0.01"
+    "x = torch.flip(x, [1])\nx = torch.cumsum(x, 1)\nreturn torch.flip(x, [1])", "torch.randn(8, 9000) * 0.01"
 )
 NESTED_FLIPS = problem(
     "return torch.cumsum(x.flip(self.dim), dim=self.dim).flip(self.dim)",
