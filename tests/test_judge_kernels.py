@@ -6,11 +6,14 @@ import statistics
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
+import torch
 
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Status, Verdict
+from tasks.problems.problem import Problem
 from tests.judge_builders import PARAMS, kernels
 
 KERNELS = {kernel.name: kernel for kernel in kernels()}
@@ -35,6 +38,21 @@ def verdicts(request: pytest.FixtureRequest, judge: Judge) -> Iterator[dict[str,
         yield {kernel.name: pool.submit(judge.judge, kernel.problem, kernel.candidate, seed=0) for kernel in in_order}
 
 
+def products_are_exact(problem: Problem) -> bool:
+    """Whether this processor computes a reference as exactly as ever when it may round what it multiplies."""
+    names: dict[str, Any] = {}
+    exec(problem.source, names)
+    model, inputs = names["Model"](*names["get_init_inputs"]()), names["get_inputs"]()
+    with torch.no_grad():
+        exact = model(*inputs)
+        torch.set_float32_matmul_precision("medium")
+        try:
+            found = model(*inputs)
+        finally:
+            torch.set_float32_matmul_precision("highest")
+    return bool((found - exact).abs().max() < 1e-4 * exact.abs().max())
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel_gets_the_verdict_it_declares(
     name: str, verdicts: dict[str, Future[Verdict]], judge: Judge
@@ -45,6 +63,8 @@ def test_every_kernel_gets_the_verdict_it_declares(
         assert Status.CORRECT in KERNELS[name].expected
         return
     assert verdict.status in KERNELS[name].expected, f"{verdict.detail}\n{verdict.checks}"
+    if declared.get("RIGHT_WHERE") == "products are exact":
+        assert (verdict.status is Status.CORRECT) == products_are_exact(KERNELS[name].problem)
     if "TRACK" in declared:
         assert verdict.track == declared["TRACK"]
     if (verdict.speedup or 0.0) > declared.get("MAX_SPEEDUP", math.inf):

@@ -1,7 +1,8 @@
-"""Allows bfloat16 for all products by a global setting."""
+"""Allows bfloat16 for all products by a global setting, which some processors make no use of."""
 
 PROBLEM = "linear_relu"
-EXPECTED = "wrong_output"
+EXPECTED = ("wrong_output", "correct")
+RIGHT_WHERE = "products are exact"
 GROUP = "P2 global flag"
 
 import torch
