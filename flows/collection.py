@@ -2,7 +2,8 @@
 
 Files stand in honest/ (must be paid), hostile/ (must not) and broken/ (fail by accident), problems in problems/. Each
 file declares as literals PROBLEM (a file of problems/) and EXPECTED (a status, or a tuple of them), and may declare
-TRACK, MAX_SPEEDUP and PRECISION; a hostile one declares GROUP, the kind of hack that it is. Nothing here runs any.
+TRACK, MAX_SPEEDUP, PRECISION and RIGHT_WHERE, in words the machines on which it is right; a hostile one declares GROUP,
+the kind of hack that it is. Nothing here runs any.
 """
 
 import ast
@@ -17,7 +18,9 @@ from tasks.problems.problem import Problem, Split
 from tasks.variants.candidate import Candidate
 
 KINDS = ("broken", "honest", "hostile")
-_DECLARATION = re.compile(r"^(PROBLEM|EXPECTED|TRACK|MAX_SPEEDUP|PRECISION|GROUP) = (.+?)\r?$", flags=re.MULTILINE)
+_DECLARATION = re.compile(
+    r"^(PROBLEM|EXPECTED|TRACK|MAX_SPEEDUP|PRECISION|GROUP|RIGHT_WHERE) = (.+?)\r?$", flags=re.MULTILINE
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
