@@ -70,7 +70,10 @@ def chosen(names: Sequence[str], *, max_usd: float | None, exemplars: ExemplarsF
     distinct = tuple(dict.fromkeys(names))
     named = [name for name in distinct if name not in OFFLINE and not Path(name).is_dir()]
     if exemplars != "buckets" and not named:
-        raise ProblemError(f"--exemplars {exemplars} is for prompts, and no --provider is a language model or a policy")
+        raise ProblemError(
+            f"--exemplars {exemplars} is for prompts, and no --provider is a language model or a policy: name one, or "
+            f"leave it out"
+        )
     folder = project_folder()
     params = load_params(folder / "params.yaml") if named and folder else None
     known = params.generate_variants.generators if params else {}

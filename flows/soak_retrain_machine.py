@@ -85,7 +85,7 @@ def get_inputs():
 def get_init_inputs():
     return [1024]
 """
-"""What is learnt for it, to multiply row by row, is six times as fast: no noise of a busy machine decides who wins."""
+"""What is learnt for it, to multiply row by row, is three to six times as fast: no noise decides who wins."""
 
 
 class Machine:

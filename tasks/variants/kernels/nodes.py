@@ -123,6 +123,11 @@ def walk(node: Node) -> Iterator[Node]:
     yield from visit(node)
 
 
+def contains(root: Node, kind: type[Node]) -> bool:
+    """Whether there is a node of that class in the tree."""
+    return any(isinstance(node, kind) for node in walk(root))
+
+
 def _outside(loop: Loop) -> Iterator[Node]:
     """The largest parts of a loop's body that do not change from turn to turn and are not mere names or numbers."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tasks.variants.kernels import operators
 from tasks.variants.kernels.calls import Call, layer_called, torch_call
-from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Reduce, Unsupported, Window, operate, walk
+from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Reduce, Unsupported, Window, contains, operate
 from tasks.variants.kernels.results import pooled
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.values import Layer, is_number
@@ -45,7 +45,7 @@ class Reader:
             node = self._operation(expression)
         except Unsupported:
             node = None
-        if node is None or (self._windows and _has(node, Reduce)):
+        if node is None or (self._windows and contains(node, Reduce)):
             return self._leaf(expression)
         return node
 
@@ -205,7 +205,7 @@ class Reader:
 
     def _window(self, expression: ast.Call, layer: Layer) -> Node | None:
         x, shape = self.read(expression.args[0]), self.shapes.shape(expression)
-        if _has(x, Window):
+        if contains(x, Window):
             x = self._leaf(expression.args[0])
         settings = pooled(layer, x.shape)
         if settings is None or shape is None:
@@ -217,10 +217,6 @@ class Reader:
         if not isinstance(node, Number) or not math.isfinite(node.value):
             raise Unsupported(f"{ast.unparse(expression)} where a constant is needed")
         return node.value
-
-
-def _has(node: Node, kind: type[Node]) -> bool:
-    return any(isinstance(part, kind) for part in walk(node))
 
 
 def is_computed(node: Node) -> bool:

@@ -9,7 +9,7 @@ from tasks.variants.kernels.calls import torch_call
 from tasks.variants.kernels.geometry import Geometry
 from tasks.variants.kernels.kernel import RESERVED, Interface, Kernel
 from tasks.variants.kernels.model import Model
-from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, walk
+from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, contains, walk
 from tasks.variants.kernels.operators import BINARY
 from tasks.variants.kernels.reader import Reader
 from tasks.variants.kernels.shapes import Shapes
@@ -163,7 +163,7 @@ def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) 
         argument = Reader(shapes, {}).read(source)
     except Unsupported:
         return None
-    if any(isinstance(node, Reduce) for node in walk(argument)):
+    if contains(argument, Reduce):
         argument = Leaf(ast.unparse(source), full)
     site = Site.of(model, steps, range(first, last + 1))
     return Cumulation(kind=call.name, argument=argument, full=full, dim=dim, backwards=backwards, site=site)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tasks.variants.kernels.geometry import geometry
 from tasks.variants.kernels.kernel import with_kept_dimensions
-from tasks.variants.kernels.nodes import Carried, Leaf, Node, Unsupported, Window, children, walk
+from tasks.variants.kernels.nodes import Carried, Leaf, Node, Unsupported, Window, children, contains, walk
 from tasks.variants.kernels.operators import without_needless_checks
 from tasks.variants.kernels.scans import Cumulation
 from tasks.variants.kernels.tiling import Fixed
@@ -39,7 +39,7 @@ def triton_kernel_for(root: Node, name: str) -> TritonKernel:
         Unsupported: if no tiles of ours compute it, or not fast.
     """
     kept, reduced, full = with_kept_dimensions(without_needless_checks(root))
-    if any(isinstance(node, Carried) for node in walk(kept)):
+    if contains(kept, Carried):
         raise Unsupported("a loop")
     tensors, scalars = _read(kept)
     outside = [(leaf.text, leaf.shape) for leaf in _outside_windows(kept) if leaf in tensors]

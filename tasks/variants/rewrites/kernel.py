@@ -11,7 +11,7 @@ import libcst as cst
 
 from tasks.variants.kernels.kernel import Kernel, kernel_for
 from tasks.variants.kernels.model import Model, read_model
-from tasks.variants.kernels.nodes import Carried, Node, Op, Reduce, Unsupported, walk
+from tasks.variants.kernels.nodes import Carried, Node, Op, Reduce, Unsupported, contains, walk
 from tasks.variants.kernels.recurrences import recurrence
 from tasks.variants.kernels.regions import regions
 from tasks.variants.kernels.scans import Scan, cumulation, kernel_for_scan, scan_of
@@ -29,7 +29,7 @@ def elementwise_in_c(program: cst.Module, rng: random.Random) -> cst.Module | No
 
     def is_chain(root: Node) -> bool:
         operations = sum(isinstance(node, Op) and node.template != "{0}" for node in walk(root))
-        return operations > 1 and not _has(root, Reduce) and not _has(root, Carried)
+        return operations > 1 and not contains(root, Reduce) and not contains(root, Carried)
 
     return _with_one(program, rng, lambda model: _of_regions(model, is_chain))
 
@@ -39,7 +39,7 @@ def reduction_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None
     """A softmax, a normalisation, a loss, or sums and extrema of an elementwise value become passes over a row."""
 
     def is_reduction(root: Node) -> bool:
-        return _has(root, Reduce) and not _has(root, Carried)
+        return contains(root, Reduce) and not contains(root, Carried)
 
     return _with_one(program, rng, lambda model: _of_regions(model, is_reduction))
 
@@ -47,7 +47,7 @@ def reduction_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None
 @rewrite(IN_C)
 def series_in_c(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A loop that refines values elementwise, such as a power series, stays in registers until it is over."""
-    return _with_one(program, rng, lambda model: _of_regions(model, lambda root: _has(root, Carried)))
+    return _with_one(program, rng, lambda model: _of_regions(model, lambda root: contains(root, Carried)))
 
 
 @rewrite(IN_C)
@@ -102,7 +102,3 @@ def _of_scan(scan: Scan | None) -> Iterator[Kernel]:
             yield kernel_for_scan(scan)
         except Unsupported:
             return
-
-
-def _has(root: Node, kind: type[Node]) -> bool:
-    return any(isinstance(node, kind) for node in walk(root))

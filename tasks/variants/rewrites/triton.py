@@ -16,7 +16,7 @@ from functools import partial
 import libcst as cst
 
 from tasks.variants.kernels.model import Model, read_model
-from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, Window, walk
+from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, Window, contains, walk
 from tasks.variants.kernels.regions import regions
 from tasks.variants.kernels.scans import cumulation
 from tasks.variants.kernels.steps import Site, natural
@@ -64,11 +64,8 @@ def pooling_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | N
 
     Assumes a layer whose settings the text names, without indices, rounding up or a count that leaves out padding.
     """
-
-    def has_window(root: Node) -> bool:
-        return any(isinstance(node, Window) for node in walk(root))
-
-    return _with_kernel(program, partial(_of_regions, wanted=has_window, windows=True))
+    wanted = partial(contains, kind=Window)
+    return _with_kernel(program, partial(_of_regions, wanted=wanted, windows=True))
 
 
 @rewrite(IN_TRITON)
@@ -77,7 +74,7 @@ def elementwise_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
 
     def is_chain(root: Node) -> bool:
         operations = sum(isinstance(node, Op) and node.template != "{0}" for node in walk(root))
-        return operations > 1 and not _is_reduced(root)
+        return operations > 1 and not contains(root, Reduce)
 
     return _with_kernel(program, partial(_of_regions, wanted=is_chain))
 
@@ -88,7 +85,7 @@ def reduction_in_triton(program: cst.Module, rng: random.Random) -> cst.Module |
 
     Assumes that there are enough rows for a GPU to be busy, or few elements.
     """
-    return _with_kernel(program, partial(_of_regions, wanted=_is_reduced))
+    return _with_kernel(program, partial(_of_regions, wanted=partial(contains, kind=Reduce)))
 
 
 @rewrite(IN_TRITON)
@@ -98,10 +95,6 @@ def cumulation_in_triton(program: cst.Module, rng: random.Random) -> cst.Module 
     Assumes a dimension that the text names, and enough rows for a GPU to be busy, or few elements.
     """
     return _with_kernel(program, _of_cumulation)
-
-
-def _is_reduced(root: Node) -> bool:
-    return any(isinstance(node, Reduce) for node in walk(root))
 
 
 def _of_regions(model: Model, name: str, *, wanted: Callable[[Node], bool], windows: bool = False) -> Found | None:
