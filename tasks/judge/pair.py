@@ -141,10 +141,10 @@ class Pair:
         self._ask_reference(lambda reference, deadline: reference.load_state(state, rows, deadline))
 
     def answer(
-        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False
+        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False, filling: int = 0
     ) -> tuple[list[TensorSpec], np.ndarray, float]:
-        """The candidate's outputs, and the ms they took."""
-        return self.candidate.call(block, self._deadline, slot=slot, fresh=fresh, hold=hold)
+        """The candidate's outputs, and the ms they took; for `filling` see Program.call."""
+        return self.candidate.call(block, self._deadline, slot=slot, fresh=fresh, hold=hold, filling=filling)
 
     def truth(
         self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False

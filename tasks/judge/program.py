@@ -169,6 +169,7 @@ class Program:
         slot: int = 0,
         fresh: bool = False,
         hold: bool = False,
+        filling: int = 0,
     ) -> tuple[list[TensorSpec], np.ndarray, float]:
         """Run the model on new inputs: the form of its outputs, a copy of their bytes, and the ms it took.
 
@@ -176,9 +177,10 @@ class Program:
             slot: which of the two places of inputs and outputs to use.
             fresh: hand over new tensor objects, instead of the same ones with other contents.
             hold: keep the outputs alive for recopy.
+            filling: byte of what unwritten memory of the host is full of; 0 leaves it as it is.
         """
         self.worker.arena.write(self.layout.inputs_at[slot], block)
-        answers = self._run("call", deadline, [slot], fresh=fresh, hold=hold)
+        answers = self._run("call", deadline, [slot], fresh=fresh, hold=hold, filling=filling)
         return answers.specs[0], answers.outputs[0], answers.taken_ms
 
     def call_in_float64(
@@ -196,7 +198,7 @@ class Program:
         """
         for slot, block in enumerate(blocks):
             self.worker.arena.write(self.layout.inputs_at[slot], block)
-        return self._run("call", deadline, range(len(blocks)), fresh=False, hold=False)
+        return self._run("call", deadline, range(len(blocks)), fresh=False, hold=False, filling=0)
 
     def calls_on_device(
         self, blocks: Sequence[np.ndarray], order: Sequence[int], deadline: float, *, cold: bool

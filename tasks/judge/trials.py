@@ -24,6 +24,8 @@ COMPARED, COMPARED_BYTES = 8, 64 << 20
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
 MAX_ANSWERS = 1 << 16
 DIGESTED_BYTES = 1 << 19
+FILLINGS = 0x80, 0x01
+"""Bytes by which memory that nobody wrote reads as about 3e38 or -2e38, and never as the zeros of a fresh page."""
 
 
 class Trials:
@@ -151,7 +153,8 @@ class Trials:
             if distribution != PLAIN:
                 block = self._study.pool.transformed(block, distribution, self._numpy_rng)
         fresh = self._rng.random() < 0.5
-        specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold)
+        filling = self._rng.choice(FILLINGS)
+        specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
         self._require_form(specs, block, slot=slot)
         truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold)
         self._last_truth = truth

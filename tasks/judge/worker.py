@@ -5,6 +5,7 @@ process all of this is within the candidate's reach: nothing that is sent from h
 bytes in the arena at the moment the answer was sent.
 """
 
+import ctypes
 import gc
 import json
 import linecache
@@ -15,6 +16,8 @@ import socket
 import sys
 import traceback
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,8 @@ from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
 TRACE_CHARS = 3_000
 HEAD_START_CYCLES = 1_000_000
 """About half a millisecond, in which the host launches the kernels of a call before the device begins with them."""
+M_PERTURB = -6  # of malloc.h
+SET_ALLOCATOR = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc alone
 # Exceptions that mean that a build inside the candidate failed, by name: most live in modules loaded only when used.
 BUILD_ERRORS = frozenset(
     {"CalledProcessError", "CppCompileError", "BackendCompilerFailed", "InductorError", "CompilationError"}
@@ -149,7 +154,8 @@ class Worker:
             return self._call_between_events(message)
         forms = []
         for at, to in message["places"]:
-            outputs = self._called(self._model, self._tensors(at, fresh=message["fresh"]))
+            with _filled_memory(message["filling"]):
+                outputs = self._called(self._model, self._tensors(at, fresh=message["fresh"]))
             if message["hold"]:
                 self._held[at] = outputs
             forms.append(self._handed_over(outputs, to, message))
@@ -256,6 +262,23 @@ class Worker:
                 self._views[key].copy_(output)
             at += -(-output.nbytes // 64) * 64
         return forms
+
+
+@contextmanager
+def _filled_memory(filling: int) -> Iterator[None]:
+    """Let memory of the host be full of what nobody wrote, when it is handed out and when it was given back.
+
+    Args:
+        filling: byte that freed memory is filled with, and new memory with its complement; 0 leaves it as it is.
+    """
+    if not filling or SET_ALLOCATOR is None:
+        yield
+        return
+    SET_ALLOCATOR(M_PERTURB, filling)
+    try:
+        yield
+    finally:
+        SET_ALLOCATOR(M_PERTURB, 0)
 
 
 def _seed_all(seed: int) -> None:
