@@ -1,15 +1,12 @@
 """Examples that are packed end to end attend as if each were alone; without a GPU only products are faster."""
 
-from functools import partial
 from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AttentionMaskInterface
-from transformers.masking_utils import flash_attention_mask
 
-from tasks.training.acceleration import accelerated, attends_plainly, packed_attention
+from tasks.training.acceleration import accelerated, attend_packed, attends_plainly
 from tests.test_generation import qwen
 
 
@@ -38,9 +35,7 @@ def test_packed_examples_attend_to_themselves_alone():
             parameter.mul_(0.25)  # attention is computed in bfloat16, and wild weights would magnify that
     examples = [torch.arange(7) + 5, torch.arange(12) + 40, torch.arange(3) + 90]
     alone = [model(input_ids=ids[None]).logits[0] for ids in examples]
-    AttentionInterface.register("packed_test", partial(packed_attention, plain_kernel))
-    AttentionMaskInterface.register("packed_test", flash_attention_mask)
-    model.set_attn_implementation("packed_test")
+    attend_packed(model, plain_kernel)
     packed = model(
         input_ids=torch.cat(examples)[None],
         position_ids=torch.cat([torch.arange(len(ids)) for ids in examples])[None],

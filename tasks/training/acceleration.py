@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import flash_attention_mask
 
-_PACKED = "packed_flash"
+_PACKED = "packed_rows"  # with "flash" in it, transformers would look for a kernel of that name
 _LEFT_ONLY = (-1, 0)
 
 
@@ -42,8 +42,7 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
     layers = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
     try:
         if packing and attention == "sdpa" and attends_plainly(model) and (kernel := packed_kernel()) is not None:
-            _register(kernel)
-            model.set_attn_implementation(_PACKED)
+            attend_packed(model, kernel)
         for layer in (layer for group in layers for layer in group):
             layer.compile(dynamic=True)
         yield
@@ -102,12 +101,15 @@ def packed_attention(
     return kernel(*rows, cu_seq_lens_q, max_length_q, scaling).unsqueeze(0), None
 
 
-def _register(kernel: Callable[..., Tensor]) -> None:
+def attend_packed(model: PreTrainedModel, kernel: Callable[..., Tensor]) -> None:
+    """Let a model's layers attend through a kernel for packed rows (`packed_attention`)."""
+
     def attend(module: nn.Module, *states: Any, **named: Any) -> tuple[Tensor, None]:
         return packed_attention(kernel, module, *states, **named)
 
     AttentionInterface.register(_PACKED, attend)
     AttentionMaskInterface.register(_PACKED, flash_attention_mask)
+    model.set_attn_implementation(_PACKED)
 
 
 def _is_right(kernel: Callable[..., Tensor]) -> bool:
