@@ -35,14 +35,17 @@ class Pointer:
 
 
 class Kernel:
-    """A kernel that is launched with `kernel[grid](...)`."""
+    """A kernel that is launched with `kernel[grid](...)`, as often as one likes with what the first launch returns."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.function = function
         self.programs_run = 0
 
-    def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
-        def launch(*arguments: Any, num_warps: int) -> None:
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., "Kernel"]:
+        def launch(*arguments: Any, num_warps: int | None = None) -> Kernel:
+            assert (num_warps is None) == (len(grid) == 3), (
+                "options are for the first launch"
+            )
             for number in range(grid[0]):
                 PROGRAM[0] = number
                 self.function(
@@ -52,6 +55,7 @@ class Kernel:
                     ]
                 )
                 self.programs_run += 1
+            return self
 
         return launch
 

@@ -1,8 +1,8 @@
 """Rewrites that compute part of a forward in a Triton kernel made for the shapes that the program's text tells.
 
 All of them assume float32 throughout and fall back to the steps that the kernel replaces wherever a tensor is not on
-the current GPU, has another dtype or shape, or asks for a gradient, and under autocast. Inputs may lie in memory as
-they like; outputs are new and contiguous, and parameters are read at every call.
+the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile. Inputs may lie
+in memory as they like; outputs are new and contiguous, and parameters are read at every call.
 """
 
 import ast
@@ -29,16 +29,39 @@ from tasks.variants.rewriting import rewrite
 Found = tuple[TritonKernel, Site]
 IN_TRITON = "triton"
 _IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
-_FITS = """
+_HELPERS = """
+LAUNCHERS = {}
+
+
 def fits(tensors, shapes):
-    device = torch.device("cuda", torch.cuda.current_device()) if tensors[0].is_cuda else None
-    return not torch.is_autocast_enabled("cuda") and all(
-        tensor.device == device
-        and tensor.dtype is torch.float32
-        and tensor.shape == shape
-        and not (tensor.requires_grad and torch.is_grad_enabled())
-        for tensor, shape in zip(tensors, shapes)
-    )
+    device = tensors[0].get_device()
+    if device < 0 or device != torch.cuda.current_device() or torch.is_autocast_enabled("cuda"):
+        return False
+    if torch.compiler.is_compiling():
+        return False
+    with_gradients = torch.is_grad_enabled()
+    for tensor, shape in zip(tensors, shapes):
+        if tensor.get_device() != device or tensor.dtype is not torch.float32 or tensor.shape != shape:
+            return False
+        if with_gradients and tensor.requires_grad:
+            return False
+    return True
+
+
+def launch(kernel, number, programs, warps, tensors, *others):
+    # Triton looks at all arguments of every launch, which takes longer than a small kernel; here only addresses differ.
+    key = number, tensors[0].get_device()
+    launcher = LAUNCHERS.get(key)
+    arguments = [tensor.contiguous() for tensor in tensors]
+    for tensor in arguments:
+        if tensor.data_ptr() % 16:
+            kernel[(programs,)](*arguments, *others, num_warps=warps)
+            return
+    if launcher is None:
+        compiled = kernel[(programs,)](*arguments, *others, num_warps=warps)
+        LAUNCHERS[key] = compiled[(programs, 1, 1)]
+    else:
+        launcher(*arguments, *others)
 """
 _FUSED = """
 def plain{number}({arguments}):
@@ -53,7 +76,7 @@ def fused{number}({arguments}):
     if not fits(tensors, [{shapes}]):
         return plain{number}({arguments})
     out = torch.empty({out_shape}, dtype=torch.float32, device=tensors[0].device)
-    kernel{number}[({programs},)](*[tensor.contiguous() for tensor in tensors], {scalars}out, num_warps={warps})
+    launch(kernel{number}, {number}, {programs}, {warps}, tensors, {scalars}out)
     return out
 """
 
@@ -160,7 +183,7 @@ def _with_fused(
         scalars="".join(f"{each}, " for each in kernel.scalars),
         warps=kernel.warps,
     )
-    helpers = "" if "def fits(" in program.code else _FITS
+    helpers = "" if "def fits(" in program.code else _HELPERS
     imports = cst.parse_module("" if helpers == "" else _IMPORTS).body
     at = next(place for place, statement in enumerate(changed.body) if isinstance(statement, cst.ClassDef))
     added = cst.parse_module(helpers + text).body
