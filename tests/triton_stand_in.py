@@ -43,9 +43,7 @@ class Kernel:
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., "Kernel"]:
         def launch(*arguments: Any, num_warps: int | None = None) -> Kernel:
-            assert (num_warps is None) == (len(grid) == 3), (
-                "options are for the first launch"
-            )
+            assert (num_warps is None) == (len(grid) == 3), "options are for the first launch"
             for number in range(grid[0]):
                 PROGRAM[0] = number
                 self.function(

@@ -47,12 +47,13 @@ class RecipeProvider:
         around = (benchmark_convolutions, replay_as_graph)
         for each in self._of_group("algebra"):
             for fused, names in self._changed(each, start, rng):
-                yield fused, names
+                yield _applied((benchmark_convolutions,), fused, rng, names)
                 yield _applied(around, fused, rng, names)
         kernels, names = self._with_kernels(start, rng)
         if names:
-            yield kernels, names
+            yield _applied((benchmark_convolutions,), kernels, rng, names)
             yield _applied(around, kernels, rng, names)
+        yield _applied((benchmark_convolutions,), plain, rng)
         yield _applied((compile_and_replay,), plain, rng)
         yield _applied(around, plain, rng)
         for each in self._of_group("fusion"):
