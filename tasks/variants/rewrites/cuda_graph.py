@@ -25,23 +25,29 @@ PLAIN_KINDS = (bool, int, float, str, type(None))
 
 
 def graph_form(module, inputs):
-    tensors = [item for item in inputs if isinstance(item, torch.Tensor)]
-    others = [item for item in inputs if not isinstance(item, torch.Tensor)]
-    if not tensors or any(type(item) not in PLAIN_KINDS for item in others):
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return None
-    device = torch.device("cuda", torch.cuda.current_device()) if tensors[0].is_cuda else None
-    if any(type(item) is not torch.Tensor or item.device != device for item in tensors):
+    form, device, with_gradients = [], None, torch.is_grad_enabled()
+    for item in inputs:
+        kind = type(item)
+        if kind is torch.Tensor:
+            if not item.is_cuda or (with_gradients and item.requires_grad):
+                return None
+            if device is None:
+                device = torch.cuda.current_device()
+            if item.get_device() != device:
+                return None
+            form += (item.shape, item.stride(), item.dtype)
+        elif kind in PLAIN_KINDS:
+            form += (kind, item)
+        else:
+            return None
+    if device is None or torch.cuda.is_current_stream_capturing():
         return None
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.cuda.is_current_stream_capturing():
+    if with_gradients and any(item.requires_grad for item in module.parameters()):
         return None
-    if torch.is_grad_enabled() and any(item.requires_grad for item in (*tensors, *module.parameters())):
-        return None
-    items = [
-        (item.shape, item.stride(), item.dtype) if isinstance(item, torch.Tensor) else (type(item), item)
-        for item in inputs
-    ]
     autocast = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda")
-    return (*items, device, torch.cuda.current_stream().cuda_stream, autocast, module.training)
+    return (*form, device, torch.cuda.current_stream().cuda_stream, autocast, module.training)
 
 
 def graph_members(module):
@@ -60,10 +66,10 @@ def graph_members(module):
 
 
 def graph_fits(members):
-    return all(
-        names.get(name) is value and (address is None or value.data_ptr() == address)
-        for names, name, value, address in members
-    )
+    for names, name, value, address in members:
+        if names.get(name) is not value or (address is not None and value.data_ptr() != address):
+            return False
+    return True
 
 
 def graph_random_states():
@@ -105,11 +111,14 @@ class ModelNew(PlainModel):
         form = None if named else graph_form(self, inputs)
         if form is None:
             return super().forward(*inputs, **named)
-        graphs = GRAPHS.setdefault(self, {"captures": 0})
-        if form not in graphs or not graph_fits(graphs[form][0]):
+        graphs = GRAPHS.get(self)
+        if graphs is None:
+            graphs = GRAPHS[self] = {"captures": 0}
+        made = graphs.get(form)
+        if made is None or not graph_fits(made[0]):
             graphs["captures"] += 1
-            graphs[form] = self.graph_made(inputs) if graphs["captures"] <= MOST_CAPTURES else ([], None)
-        captured = graphs[form][1]
+            made = graphs[form] = self.graph_made(inputs) if graphs["captures"] <= MOST_CAPTURES else ([], None)
+        captured = made[1]
         return super().forward(*inputs) if captured is None else graph_replayed(captured, inputs)
 
     def graph_made(self, inputs):
