@@ -153,7 +153,7 @@ def compare(params: Params) -> Trial:
     if champion is not None:
         forms[CHAMPION] = champion_params(champion)
         policies[CHAMPION] = registry.fetch(champion, CHAMPIONS)
-        keep_latest(CHAMPIONS, count=CHAMPIONS_KEPT)
+        keep_latest(policies[CHAMPION], count=CHAMPIONS_KEPT)
         digests[CHAMPION] = champion.digest
     comparison = begin_comparison(params, policies, digests, forms, machine=judging_machine(params))
     bouts = compare_policies(comparison, on_progress=Progress().show)

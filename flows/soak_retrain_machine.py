@@ -38,7 +38,9 @@ SMALL: dict[str, object] = {
     "judge.trials": 2,
     "judge.rounds": 5,
     "judge.settled_error": 0.12,
-    "judge.jump_speedup": 100.0,  # what is taught lies about the usual limit, where two looks differ on a busy machine
+    # The kernels taught are about three times as fast, where the usual limit lies and a second look fails on a busy
+    # machine; of a few candidates none would be left to teach.
+    "judge.jump_speedup": 100.0,
     "policy.threads": 1,
     "policy.context_tokens": 512,
     "policy.vocab_size": 420,

@@ -29,12 +29,16 @@ def policy_digest(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def keep_latest(folder: Path, *, count: int) -> None:
+def keep_latest(latest: Path, *, count: int) -> None:
     """Remove all policies of a folder but those that were fetched last, and what killed downloads have left in it.
 
     Nobody else may be at work in it.
+
+    Args:
+        latest: what was fetched just now, which a clock that was put back would call the oldest.
+        count: policies that stay, this one included.
     """
-    found = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    found = sorted(latest.parent.iterdir(), key=lambda path: (path == latest, path.stat().st_mtime))
     whole = [path for path in found if not path.name.startswith(".")]
     for path in found:
         if path in whole[-count:]:

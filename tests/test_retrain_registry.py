@@ -184,11 +184,23 @@ def test_the_champions_that_were_fetched_last_are_kept(registry, tmp_path) -> No
     versions = three_versions(registry, tmp_path)
     for age, version in enumerate(versions):
         os.utime(registry.fetch(version, folder), (age, age))
-    registry.fetch(versions[0], folder)  # somebody has moved the alias back
+    latest = registry.fetch(versions[0], folder)  # somebody has moved the alias back
     (folder / ".0123.partial").mkdir()
     (folder / ".0123.partial" / "model.safetensors").write_bytes(b"half")
-    keep_latest(folder, count=2)
+    keep_latest(latest, count=2)
     assert {path.name for path in folder.iterdir()} == {versions[0].digest, versions[2].digest}
+
+
+def test_the_champion_of_this_run_is_kept_though_the_clock_was_put_back(registry, tmp_path) -> None:
+    folder = tmp_path / "champions"
+    versions = three_versions(registry, tmp_path)
+    for version in versions[:2]:
+        registry.fetch(version, folder)
+    latest = registry.fetch(versions[2], folder)
+    os.utime(latest, (0, 0))
+    keep_latest(latest, count=2)
+    assert latest.is_dir()
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_a_champion_whose_files_were_changed_is_refused(registry, tmp_path) -> None:

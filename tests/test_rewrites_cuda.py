@@ -128,6 +128,13 @@ def test_recipes_come_in_one_order_and_each_text_once():
     assert ("compile_and_replay",) in {each.recipe for each in runs[0]}
 
 
+def test_less_to_compute_comes_before_all_else():
+    source = problem("return torch.diag(x) @ y", "torch.randn(8), torch.randn(8, 9)", arguments="x, y")
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    recipes = [each.recipe for each in RecipeProvider("cuda").candidates(asked, seed=0)]
+    assert recipes[:2] == [("broadcast_diagonal",), ("broadcast_diagonal", "replay_as_graph")]
+
+
 @pytest.fixture
 def graphed():
     """A captured module with its reference, on the device."""

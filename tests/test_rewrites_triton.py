@@ -98,6 +98,11 @@ FITTING = [
 ]
 
 
+def unaligned(tensors):
+    """The same numbers, four bytes further on than memory begins."""
+    return [torch.cat([each.flatten()[:1], each.flatten()])[1:].view(each.shape) for each in tensors]
+
+
 @pytest.fixture
 def no_triton(monkeypatch):
     """A Triton that can be imported and cannot run anything."""
@@ -141,9 +146,38 @@ def test_program_by_program_a_kernel_computes_what_its_steps_do(rewrite, source)
     for each in holes:
         each.view(-1)[::7], each.view(-1)[::11] = float("nan"), float("-inf")
     with torch.no_grad():
-        for given in (inputs, [-3.0 * each for each in inputs], [each.mT.contiguous().mT for each in inputs], holes):
+        transposed = [each.mT.contiguous().mT for each in inputs]
+        for given in (inputs, [-3.0 * each for each in inputs], transposed, unaligned(inputs), holes):
             torch.testing.assert_close(model(*given), reference(*given), equal_nan=True)
-    assert names["kernel0"].programs_run >= 4
+    assert names["kernel0"].programs_run >= 5
+
+
+def test_each_kernel_of_a_program_is_launched_for_itself():
+    source = problem(
+        "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
+        "torch.randn(60, 40)",
+        init="self.linear = nn.Linear(size0, size0)",
+        init_arguments="40",
+    )
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    first = next(iter(RecipeProvider("cuda").candidates(asked, seed=0)))
+    with triton_on_the_processor():
+        names = defined.__wrapped__(first.source)
+    names["fits"] = lambda tensors, shapes: True
+    model, reference = names["ModelNew"](40), defined(source)["Model"](40)
+    model.load_state_dict(reference.state_dict())
+    with torch.no_grad():
+        for x in torch.randn(3, 60, 40):
+            torch.testing.assert_close(model(x), reference(x))
+    assert len(names["LAUNCHERS"]) == 2
+    assert names["kernel0"].programs_run == names["kernel1"].programs_run > 0
+
+
+def test_a_program_whose_own_names_are_those_of_the_launching_is_left_alone():
+    source = problem("x = launch(x) + 1.0\nreturn torch.relu(x) * 2.0", "torch.randn(4, 5)")
+    taken = source.replace("class Model", "def launch(x):\n    return x\n\n\nclass Model")
+    assert rewritten(taken, elementwise_in_triton) is None
+    assert rewritten(source.replace("launch(x)", "x"), elementwise_in_triton) is not None
 
 
 @pytest.mark.gpu
@@ -158,8 +192,7 @@ def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
     inputs = [tensor.cuda() for tensor in defined(source)["get_inputs"]()]
     with torch.no_grad():
         transposed = [each.mT.contiguous().mT for each in inputs]
-        unaligned = [torch.cat([each.flatten()[:1], each.flatten()])[1:].view(each.shape) for each in inputs]
-        for given in (inputs, [-3.0 * each for each in inputs], transposed, unaligned, inputs):
+        for given in (inputs, [-3.0 * each for each in inputs], transposed, unaligned(inputs), inputs):
             torch.testing.assert_close(model(*given), reference(*given))
         nothing = [torch.full_like(each, float("nan")) for each in inputs]
         torch.testing.assert_close(model(*nothing), reference(*nothing), equal_nan=True)
@@ -191,14 +224,10 @@ def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
         init="self.linear = nn.Linear(size0, size0)",
         init_arguments="8",
     )
-    first = next(
-        iter(
-            RecipeProvider("cuda").candidates(
-                Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source), seed=0
-            )
-        )
-    )
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    first, second, *_ = RecipeProvider("cuda").candidates(asked, seed=0)
     assert first.recipe == ("elementwise_in_triton", "elementwise_in_triton")
+    assert second.recipe == (*first.recipe, "replay_as_graph")
     assert "x = fused1(h1)" in first.source
     assert "return fused0(h)" in first.source
 

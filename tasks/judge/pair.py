@@ -7,7 +7,7 @@ differently in the past differ in speed by several percent for the rest of their
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -147,12 +147,11 @@ class Pair:
         return self.candidate.call(block, self._deadline, slot=slot, fresh=fresh, hold=hold, filling=filling)
 
     def truth(
-        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False
+        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False, filling: int = 0
     ) -> tuple[np.ndarray, float]:
-        """The reference's outputs, and the ms they took."""
-        return self._ask_reference(
-            lambda reference, deadline: reference.call(block, deadline, slot=slot, fresh=fresh, hold=hold)
-        )[1:]
+        """The reference's outputs, and the ms they took; as for the candidate."""
+        fields: dict[str, Any] = {"slot": slot, "fresh": fresh, "hold": hold, "filling": filling}
+        return self._ask_reference(lambda reference, deadline: reference.call(block, deadline, **fields))[1:]
 
     def answers(self, blocks: Sequence[np.ndarray]) -> Answers:
         """What the candidate answers to several calls in one exchange."""

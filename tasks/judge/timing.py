@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PROTOCOL = "paired-5"
+PROTOCOL = "paired-6"
 PROTOCOL_OF_TIER = {"screen": PROTOCOL, "long": f"{PROTOCOL}-long"}
 
 MAX_CALLS = 32

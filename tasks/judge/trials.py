@@ -24,8 +24,9 @@ COMPARED, COMPARED_BYTES = 8, 64 << 20
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
 MAX_ANSWERS = 1 << 16
 DIGESTED_BYTES = 1 << 19
-FILLINGS = 0x80, 0x01
-"""Bytes by which memory that nobody wrote reads as about 3e38 or -2e38, and never as the zeros of a fresh page."""
+FILLINGS = 0, 0, 0x80, 0x40
+"""Bytes by which memory that nobody wrote reads as about 3e38 or -1.5, or is left as it is: then, as whenever a call is
+timed, it may be the zeros of a fresh page, so that these tell nobody what is timed."""
 
 
 class Trials:
@@ -156,7 +157,7 @@ class Trials:
         filling = self._rng.choice(FILLINGS)
         specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
         self._require_form(specs, block, slot=slot)
-        truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold)
+        truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
         self._last_truth = truth
         return outputs, self._compare(name, outputs, truth, block, distribution, slot=slot)
 

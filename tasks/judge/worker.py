@@ -154,8 +154,12 @@ class Worker:
             return self._call_between_events(message)
         forms = []
         for at, to in message["places"]:
-            with _filled_memory(message["filling"]):
-                outputs = self._called(self._model, self._tensors(at, fresh=message["fresh"]))
+            tensors = self._tensors(at, fresh=message["fresh"])
+            if message["filling"]:
+                with _filled_memory(message["filling"]):
+                    outputs = self._called(self._model, tensors)
+            else:
+                outputs = self._called(self._model, tensors)
             if message["hold"]:
                 self._held[at] = outputs
             forms.append(self._handed_over(outputs, to, message))
@@ -268,10 +272,12 @@ class Worker:
 def _filled_memory(filling: int) -> Iterator[None]:
     """Let memory of the host be full of what nobody wrote, when it is handed out and when it was given back.
 
+    Without glibc it is left as it is, and so is what glibc hands out again at once, of 1 KB and less.
+
     Args:
-        filling: byte that freed memory is filled with, and new memory with its complement; 0 leaves it as it is.
+        filling: byte that freed memory is filled with, and new memory with its complement.
     """
-    if not filling or SET_ALLOCATOR is None:
+    if SET_ALLOCATOR is None:
         yield
         return
     SET_ALLOCATOR(M_PERTURB, filling)

@@ -34,14 +34,13 @@ LAUNCHERS = {}
 
 
 def fits(tensors, shapes):
-    device = tensors[0].get_device()
-    if device < 0 or device != torch.cuda.current_device() or torch.is_autocast_enabled("cuda"):
+    if not tensors[0].is_cuda or torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda"):
         return False
-    if torch.compiler.is_compiling():
-        return False
-    with_gradients = torch.is_grad_enabled()
+    device, with_gradients = torch.cuda.current_device(), torch.is_grad_enabled()
     for tensor, shape in zip(tensors, shapes):
-        if tensor.get_device() != device or tensor.dtype is not torch.float32 or tensor.shape != shape:
+        if not tensor.is_cuda or tensor.get_device() != device:
+            return False
+        if tensor.dtype is not torch.float32 or tensor.shape != shape:
             return False
         if with_gradients and tensor.requires_grad:
             return False
@@ -59,10 +58,12 @@ def launch(kernel, number, programs, warps, tensors, *others):
             return
     if launcher is None:
         compiled = kernel[(programs,)](*arguments, *others, num_warps=warps)
-        LAUNCHERS[key] = compiled[(programs, 1, 1)]
+        if compiled is not None:  # Triton's interpreter compiles nothing
+            LAUNCHERS[key] = compiled[(programs, 1, 1)]
     else:
         launcher(*arguments, *others)
 """
+_HELPER_NAMES = frozenset({"LAUNCHERS", "fits", "launch"})
 _FUSED = """
 def plain{number}({arguments}):
 {plain}
@@ -140,7 +141,9 @@ def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | 
     model, forward = read_model(program.code), find_method(program, "forward")
     if model is None or forward is None:
         return None
-    taken = {name for statement in program.body for name in defined_names(statement)}
+    taken = _names(program)
+    if _HELPER_NAMES & taken and not _has_helpers(program):
+        return None
     number = next(number for number in range(99) if f"fused{number}" not in taken)
     found = kernel_in(model, f"kernel{number}")
     if found is None:
@@ -183,11 +186,20 @@ def _with_fused(
         scalars="".join(f"{each}, " for each in kernel.scalars),
         warps=kernel.warps,
     )
-    helpers = "" if "def fits(" in program.code else _HELPERS
-    imports = cst.parse_module("" if helpers == "" else _IMPORTS).body
+    helpers = "" if _has_helpers(program) else _HELPERS
+    imports = cst.parse_module(_IMPORTS if helpers else "").body
     at = next(place for place, statement in enumerate(changed.body) if isinstance(statement, cst.ClassDef))
     added = cst.parse_module(helpers + text).body
     return changed.with_changes(body=[*imports, *changed.body[:at], *added, *changed.body[at:]])
+
+
+def _has_helpers(program: cst.Module) -> bool:
+    return _HELPER_NAMES.issubset(_names(program))
+
+
+def _names(program: cst.Module) -> set[str]:
+    """What the program defines."""
+    return {name for statement in program.body for name in defined_names(statement)}
 
 
 def _shape_of(leaf: Leaf, model: Model) -> Shape:
