@@ -5,6 +5,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -14,6 +15,7 @@ from tasks.errors import MachineError
 PREFIX = "cuda-l1-judge-"
 RESERVE_BYTES = 64 << 20  # with less than this free, a failure may be the disk's
 _LOCK_NAME = "lock"
+_BEGINNING_S = 60.0  # a folder is made, or removed, in far less
 SCRATCH_REMEDY = "free space there, or set TMPDIR to a folder on another disk"
 CACHE_REMEDY = "free space there, or set XDG_CACHE_HOME to a folder on another disk"
 
@@ -36,7 +38,7 @@ class ScratchFolder:
             _sweep(Path(tempfile.gettempdir()))
             path = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
             path.chmod(0o711)  # workers that are other users must get at folders of theirs below it
-            return cls(path=path, lock_fd=_locked(path))
+            return cls(path=path, lock_fd=_held(path))
         except OSError as error:
             raise MachineError(f"the judge cannot make a scratch folder: {error}; {SCRATCH_REMEDY}") from error
 
@@ -77,26 +79,36 @@ def compiler_cache(scratch: Path) -> Path:
     return path if path.stat().st_uid == os.geteuid() and os.access(path, os.W_OK) else scratch / "compiler"
 
 
-def _locked(path: Path) -> int:
-    """Take the folder's lock without waiting.
-
-    Raises:
-        OSError: if someone else holds it.
-    """
-    fd = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise
+def _held(path: Path) -> int:
+    """A lock that is held from the moment at which others can see it."""
+    unseen = path / f".{_LOCK_NAME}"
+    fd = os.open(unseen, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    unseen.rename(path / _LOCK_NAME)
     return fd
 
 
 def _sweep(parent: Path) -> None:
     for path in parent.glob(f"{PREFIX}*"):
-        if path.stat().st_uid != os.geteuid():
-            continue
         with contextlib.suppress(OSError):  # in use, or gone already
-            fd = _locked(path)
+            if path.stat().st_uid == os.geteuid():
+                _remove_abandoned(path)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove a folder whose lock nobody holds, or that has been without one for longer than it takes to make one.
+
+    Raises:
+        OSError: if somebody holds the lock.
+    """
+    try:
+        fd = os.open(path / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if time.time() - path.stat().st_mtime > _BEGINNING_S:
             shutil.rmtree(path, ignore_errors=True)
-            os.close(fd)
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(fd)
