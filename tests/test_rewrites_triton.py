@@ -77,6 +77,12 @@ AVERAGED = problem(
 WIDE_AVERAGE = problem(
     "return self.pool(x) + 1.0", "torch.randn(2, 3, 28, 29)", init="self.pool = nn.AvgPool2d(size0)", init_arguments="7"
 )
+TWO_CHAINS = problem(
+    "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
+    "torch.randn(60, 40)",
+    init="self.linear = nn.Linear(size0, size0)",
+    init_arguments="40",
+)
 FITTING = [
     pytest.param(elementwise_in_triton, CHAIN, id="a bias and an activation"),
     pytest.param(elementwise_in_triton, CHANNELS, id="channels"),
@@ -153,18 +159,12 @@ def test_program_by_program_a_kernel_computes_what_its_steps_do(rewrite, source)
 
 
 def test_each_kernel_of_a_program_is_launched_for_itself():
-    source = problem(
-        "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
-        "torch.randn(60, 40)",
-        init="self.linear = nn.Linear(size0, size0)",
-        init_arguments="40",
-    )
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=TWO_CHAINS)
     first = next(iter(RecipeProvider("cuda").candidates(asked, seed=0)))
     with triton_on_the_processor():
         names = defined.__wrapped__(first.source)
     names["fits"] = lambda tensors, shapes: True
-    model, reference = names["ModelNew"](40), defined(source)["Model"](40)
+    model, reference = names["ModelNew"](40), defined(TWO_CHAINS)["Model"](40)
     model.load_state_dict(reference.state_dict())
     with torch.no_grad():
         for x in torch.randn(3, 60, 40):
@@ -218,13 +218,7 @@ def test_every_load_and_store_of_more_than_one_element_is_masked():
 
 
 def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
-    source = problem(
-        "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
-        "torch.randn(6, 8)",
-        init="self.linear = nn.Linear(size0, size0)",
-        init_arguments="8",
-    )
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=TWO_CHAINS)
     first, second, *_ = RecipeProvider("cuda").candidates(asked, seed=0)
     assert first.recipe == ("elementwise_in_triton", "elementwise_in_triton")
     assert second.recipe == (*first.recipe, "replay_as_graph")
