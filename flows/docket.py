@@ -15,9 +15,10 @@ from typing import Any, Self
 
 from flows.engine import progress
 from flows.journal import Journal
-from tasks.errors import MachineError, RecordError
+from tasks.errors import MachineError, RecordError, WorkerError
 from tasks.judge.any_judge import AnyJudge
 from tasks.judge.baselines import baseline_candidate
+from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.report.rejudged import Answer
@@ -27,7 +28,6 @@ from tasks.variants.imported import ImportedKernel
 JOURNAL = "verdicts.jsonl"
 STAGE = "kernelbench"
 TRIES = 3
-OUT_OF_MEMORY = "out of memory"  # the words of CUDA and of PyTorch
 SEED = 0
 """Decides the order of rounds; inputs depend on a secret of the judge besides."""
 
@@ -221,7 +221,8 @@ def judge_all(
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 case, attempt = running.pop(future)
                 error = future.exception()
-                if error is None and not is_alone and OUT_OF_MEMORY in future.result().detail.lower():
+                words = future.result().detail if error is None else str(error)
+                if isinstance(error, WorkerError | None) and not is_alone and is_about_full_device(words):
                     session.crowded.append(case)
                 elif error is None:
                     docket.keep(case, future.result())

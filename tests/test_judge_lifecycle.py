@@ -88,8 +88,15 @@ def test_a_bad_problem_is_not_the_candidates_fault(judge: Judge, model: str, inp
     assert words in verdict.detail
 
 
-def test_a_device_that_others_have_filled_is_not_the_references_fault(judge: Judge) -> None:
-    text = MODEL.format('raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")')
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CUDA out of memory. Tried to allocate 2.00 GiB",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
+    ],
+)
+def test_a_device_that_others_have_filled_is_not_the_references_fault(judge: Judge, words: str) -> None:
+    text = MODEL.format(f'raise RuntimeError("{words}")')
     full = problem_of(text + GENERATORS.format(NORMAL))
     for _ in range(2):  # nor is it remembered as such
         with pytest.raises(WorkerError, match="no memory left for the reference"):

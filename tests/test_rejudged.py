@@ -193,6 +193,18 @@ def test_a_failure_of_the_judge_is_tried_again_and_stops_no_other_case(tmp_path,
         assert [case.problem.problem_id for case in docket.pending(cases, judge)] == ["level1/1"] * (not has_answer)
 
 
+def test_who_finds_no_memory_to_start_with_is_judged_alone(tmp_path):
+    class FullDevice(FailingJudge):
+        def judge(self, problem, candidate, *, seed):
+            raise WorkerError("no worker can start: out of memory: NVIDIA H100 had no 4096 MiB left within 60 s")
+
+    with Docket.open(tmp_path) as docket:
+        cases = cases_of(PROBLEMS.values(), KERNELS, [])
+        session = judge_all(FullDevice({}), cases, docket, workers=2, stop_at=float("inf"), is_alone=False)
+        assert {case.key for case in session.crowded} == {case.key for case in cases}
+        assert not session.failures
+
+
 @pytest.mark.parametrize(("is_alone", "is_kept"), [(False, False), (True, True)])
 def test_who_runs_out_of_memory_beside_others_is_judged_alone(tmp_path, is_alone, is_kept):
     class SmallDevice(FailingJudge):

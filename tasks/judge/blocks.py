@@ -26,9 +26,9 @@ def has_cupy() -> bool:
         from tasks.judge import block_kernels
 
         block_kernels.compile_all(cupy.asarray)
-    except ImportError:
-        return False
-    except (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except (ImportError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
+            return False
         logger.warning("CuPy cannot be used, so inputs and outputs come to the host, which takes long: %r", error)
         return False
     return True

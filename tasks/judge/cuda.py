@@ -112,16 +112,17 @@ class Device:
         Waits a while for room, since other programs come and go.
 
         Raises:
-            MachineError: if the device has too little memory left.
+            MemoryError: if others leave the device too little memory for too long.
         """
         size = -(-num_bytes // self._granularity) * self._granularity
         handle, fd = ctypes.c_ulonglong(), ctypes.c_int(-1)
         deadline = time.monotonic() + ROOM_S
         create = (ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(self._properties), _U64(0))
-        while self._code("cuMemCreate", *create) == _OUT_OF_MEMORY and time.monotonic() < deadline:
+        while (code := self._code("cuMemCreate", *create)) == _OUT_OF_MEMORY:
+            if time.monotonic() > deadline:
+                raise MemoryError(f"out of memory: {self.name} had no {size >> 20} MiB left within {ROOM_S:.0f} s")
             time.sleep(0.1)
-        if not handle.value:
-            self._call("cuMemCreate", *create)
+        self._check("cuMemCreate", code)
         self._call("cuMemExportToShareableHandle", ctypes.byref(fd), handle, _POSIX_FD, _U64(0))
         return self._map(handle, size), size, fd.value
 
@@ -193,7 +194,10 @@ class Device:
         return code
 
     def _call(self, name: str, *arguments: Any) -> None:
-        if code := self._code(name, *arguments):
+        self._check(name, self._code(name, *arguments))
+
+    def _check(self, name: str, code: int) -> None:
+        if code:
             words = ctypes.c_char_p()
             self._driver.cuGetErrorString(code, ctypes.byref(words))
             raise MachineError(f"{name} failed: {(words.value or b'unknown error').decode()} ({code})")

@@ -1,8 +1,11 @@
 """Whose is the memory of a device? The management library knows; the driver itself only tells how much is left."""
 
 import ctypes
+import re
 
 MAX_PROCESSES = 256
+_RAN_OUT = re.compile(r"out of memory|_STATUS_ALLOC_FAILED", re.IGNORECASE)
+"""What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do."""
 
 
 class _Process(ctypes.Structure):
@@ -14,6 +17,17 @@ class _Process(ctypes.Structure):
         ("instance", ctypes.c_uint),
         ("compute_instance", ctypes.c_uint),
     ]
+
+
+def is_about_full_device(words: str) -> bool:
+    """Whether a failure says that there was no memory left: true of whoever comes when others have filled it.
+
+    >>> is_about_full_device("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    True
+    >>> is_about_full_device("CUDA error: an illegal memory access was encountered")
+    False
+    """
+    return _RAN_OUT.search(words) is not None
 
 
 def used_bytes(device_uuid: str, pid: int) -> int:

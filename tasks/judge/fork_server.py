@@ -132,15 +132,17 @@ class ForkServer:
             drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
 
         Raises:
-            WorkerError: if the zygote has gone or the worker does not start.
+            WorkerError: if the zygote has gone, the worker does not start, or others have the device's memory.
             MachineError: if the disk has no room for the worker's folder.
         """
         with self._lock:
             self._num_spawned += 1
             scratch = self._scratch / f"worker-{self._num_spawned}"
+        arena = self._arena(arena_bytes, drawn_bytes)
         try:
             scratch.mkdir(mode=0o700)
         except OSError as error:
+            arena.close()
             raise MachineError(f"the judge cannot make {scratch}: {error}; {SCRATCH_REMEDY}") from error
         crowd = self._crowd(memory_bytes + arena_bytes, scratch)
         limits = Limits(
@@ -154,7 +156,6 @@ class ForkServer:
             has_device=self._device is not None,
             max_processes=None if crowd.limits_processes else MAX_PROCESSES,
         )
-        arena = DeviceArena(self._device, arena_bytes, drawn_bytes=drawn_bytes) if self._device else Arena(arena_bytes)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         log_read, log_write = os.pipe()
         life_read, life_write = os.pipe()
@@ -170,6 +171,14 @@ class ForkServer:
             os.close(life_write)
         worker.await_start()
         return worker
+
+    def _arena(self, num_bytes: int, drawn_bytes: int) -> Arena | DeviceArena:
+        if self._device is None:
+            return Arena(num_bytes)
+        try:
+            return DeviceArena(self._device, num_bytes, drawn_bytes=drawn_bytes)
+        except MemoryError as error:
+            raise WorkerError(f"no worker can start: {error}") from error
 
     def _crowd(self, memory_bytes: int, scratch: Path) -> Crowd:
         """What all processes of a worker may use together."""

@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import Iterator
 
+from tasks.errors import MachineError
 from tasks.judge.cuda import FLUSH_BYTES, Device
 from tasks.judge.device_memory import used_bytes
 from tasks.judge.turnstile import Turnstile
@@ -30,12 +31,15 @@ class Lease:
 
     def __init__(self, device: Device) -> None:
         self._device = device
-        self._turnstile = Turnstile(device.uuid)
         self._look_at = 0.0
         self._is_short_of_memory = False
         self._total_bytes = 0
-        self._flush_at, self._flush_size, fd = device.allocate(FLUSH_BYTES)
+        try:
+            self._flush_at, self._flush_size, fd = device.allocate(FLUSH_BYTES)
+        except MemoryError as error:
+            raise MachineError(f"{error}; end what uses it, or judge on another device") from error
         self._fd = fd
+        self._turnstile = Turnstile(device.uuid)
         with self._turnstile.turn():
             self._usual_ms = min(self._flush_ms() for _ in range(5))
 

@@ -10,6 +10,7 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.close_look import NUDGE, NUDGES, CloseLook
+from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import TEXT_BYTES, Arguments, Layout, Program, StateRow
 from tasks.judge.weights import Weights
@@ -23,7 +24,6 @@ LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=REGION_BYTES, outp
 LARGE_LAYOUT = Layout.fitting(state_bytes=REGION_BYTES, input_bytes=9 << 27, output_bytes=4 << 30)
 """On a device, for what does not fit into the other: 16 problems of KernelBench v0. One more fits into neither."""
 LIMIT_S = 60.0
-OUT_OF_MEMORY = "CUDA out of memory"
 MAX_NUDGED = 1e-2
 """As a share of the output: what a nudge of the inputs may change at most where it crosses no step."""
 
@@ -38,7 +38,7 @@ class NoRoomError(BadProblemError):
 
 def refusal(words: str, failure: Failure) -> Exception:
     """What a failing reference means. That others fill its device says nothing about it."""
-    if OUT_OF_MEMORY in failure.text:
+    if is_about_full_device(failure.text):
         return WorkerError(f"the device has no memory left for the reference: {failure.text}")
     if failure.kind == "size":
         return NoRoomError(f"{words}:\n{failure.text}")
@@ -121,7 +121,7 @@ class Reference:
                 block, self._deadline, nudge=nudge, seed=seed, rounded=rounded
             )
         except Failure as failure:
-            if OUT_OF_MEMORY in failure.text:
+            if is_about_full_device(failure.text):
                 raise WorkerError(f"the reference could not be run in double precision: {failure.text}") from failure
             return None
         return outputs if found == equality.widened(specs) else None
