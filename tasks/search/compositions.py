@@ -19,7 +19,15 @@ from tasks.variants.rewrites.cuda_graph import CAPTURE
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
-HOPE_OF_GROUP = {"algebra": 1.9, "kernel": 1.7, "triton": 1.7, CAPTURE: 1.5, "fusion": 1.3, COMPILED: 1.15}
+HOPE_OF_GROUP = {
+    "algebra": 1.9,
+    "kernel": 1.7,
+    "triton": 1.7,
+    "product": 1.4,
+    CAPTURE: 1.5,
+    "fusion": 1.3,
+    COMPILED: 1.15,
+}
 """The factor that is hoped for of a rewrite that was not judged; on the built-in problems those of algebra, kernel and
 fusion bring about as much alone, as a geometric mean."""
 HOPE_WHERE_DEAR = 0.1

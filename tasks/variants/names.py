@@ -84,6 +84,11 @@ def defined_names(statement: cst.CSTNode) -> frozenset[str]:
     return frozenset(names)
 
 
+def names_bound_in(statements: Iterable[cst.CSTNode]) -> set[str]:
+    """Names that any of several statements binds or changes."""
+    return {name for statement in statements for name in defined_names(statement)}
+
+
 def reachable(module: cst.Module, *, roots: Iterable[str]) -> set[Statement]:
     """The top-level statements that the roots need, themselves included."""
     wanted, waiting = set(roots), True

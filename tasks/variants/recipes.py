@@ -12,6 +12,8 @@ from tasks.variants.rewrites import rewrites_for
 from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
 from tasks.variants.rewrites.cuda_layers import benchmark_convolutions, compile_forward_tuned, keep_channels_last
 from tasks.variants.rewrites.inlining import inlined
+from tasks.variants.rewrites.triton import IN_TRITON
+from tasks.variants.rewrites.triton_products import PRODUCT
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
 MOST_KERNELS = 6
@@ -32,7 +34,8 @@ class RecipeProvider:
 
     def __init__(self, device: str) -> None:
         self._rewrites = rewrites_for(device)
-        self._kernels = tuple(each for each in self._rewrites if each.group == "triton")
+        self._kernels = tuple(each for each in self._rewrites if each.group == IN_TRITON)
+        self._products = tuple(each for each in self._rewrites if each.group == PRODUCT)
 
     def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
         """Each text once; a step of a recipe that does not apply is left out of it."""
@@ -47,13 +50,16 @@ class RecipeProvider:
         plain = as_candidate_program(problem.source)
         start = laid_out(inlined(plain))
         around = (benchmark_convolutions, replay_as_graph)
-        bare = [*self._changed("algebra", start, rng), self._with_kernels(start, rng)]
+        changed = *self._changed("algebra", start, rng), _wherever(self._kernels, start, rng)
+        bare = [(program, names) for program, names in changed if names]
         for program, names in bare:
-            if names:
-                yield _applied((benchmark_convolutions,), program, rng, names)
+            yield _applied((benchmark_convolutions,), program, rng, names)
+        for program, names in (*bare, (start, ())):
+            multiplied, with_products = _wherever(self._products, program, rng, names)
+            if with_products != names:
+                yield _applied((benchmark_convolutions,), multiplied, rng, with_products)
         for program, names in bare:
-            if names:
-                yield _applied(around, program, rng, names)
+            yield _applied(around, program, rng, names)
         yield _applied((benchmark_convolutions,), plain, rng)
         yield _applied((compile_and_replay,), plain, rng)
         yield _applied(around, plain, rng)
@@ -67,19 +73,7 @@ class RecipeProvider:
         for each in self._rewrites:
             changed = each.apply(program, rng) if each.group == group else None
             if changed is not None:
-                fused, names = self._with_kernels(changed, rng)
-                yield fused, (each.name, *names)
-
-    def _with_kernels(self, program: cst.Module, rng: random.Random) -> Composed:
-        """The program with kernels in as many places as there are for them."""
-        names: tuple[str, ...] = ()
-        while len(names) < MOST_KERNELS:
-            found = ((each.name, each.apply(program, rng)) for each in self._kernels)
-            name, changed = next(((name, made) for name, made in found if made is not None), ("", None))
-            if changed is None:
-                break
-            program, names = changed, (*names, name)
-        return program, names
+                yield _wherever(self._kernels, changed, rng, (each.name,))
 
 
 def _applied(
@@ -89,4 +83,17 @@ def _applied(
         changed = each.apply(program, rng)
         if changed is not None:
             program, names = changed, (*names, each.name)
+    return program, names
+
+
+def _wherever(
+    rewrites: Sequence[Rewrite], program: cst.Module, rng: random.Random, names: tuple[str, ...] = ()
+) -> Composed:
+    """The program with rewrites of one kind in as many places as there are for them."""
+    for _ in range(MOST_KERNELS):
+        found = ((each.name, each.apply(program, rng)) for each in rewrites)
+        name, changed = next(((name, made) for name, made in found if made is not None), ("", None))
+        if changed is None:
+            break
+        program, names = changed, (*names, name)
     return program, names

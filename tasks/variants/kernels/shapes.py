@@ -32,7 +32,7 @@ _NUMBERS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 class Shapes:
-    """Known values by name; attributes of self go by "self.name"."""
+    """Known values by name; attributes of self go by "self.name", what functions of the file return by "name()"."""
 
     def __init__(self, values: dict[str, Value]) -> None:
         self.values = values
@@ -131,6 +131,8 @@ class Shapes:
         return Tensor((*shape, *waiting), value.is_float)
 
     def _called(self, written: ast.Call) -> Value:
+        if isinstance(written.func, ast.Name):
+            return self.values.get(f"{written.func.id}()")
         node = self._spread(written)
         kind = layer_made(node)
         if kind == "Parameter":

@@ -5,7 +5,7 @@ import random
 import libcst as cst
 
 from tasks.variants.capture import CAPTURED, COPIED, named
-from tasks.variants.names import defined_names, renamed
+from tasks.variants.names import names_bound_in, renamed
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.graph import compiled
 from tasks.variants.rewriting import ENTRY, rewrite
@@ -173,8 +173,8 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     eight captures of one module, such as of ever new shapes.
     """
     forward = find_method(program, "forward")
-    taken = {name for statement in program.body for name in defined_names(statement)}
-    if forward is None or _PLAIN in taken or _bound(_HELPERS + named(COPIED, _PREFIX)) & taken:
+    taken, own = names_bound_in(program.body), names_bound_in(cst.parse_module(_HELPERS + named(COPIED, _PREFIX)).body)
+    if forward is None or _PLAIN in taken or own & taken:
         return None
     plain = renamed(program, {ENTRY: _PLAIN})
     added = cst.parse_module(_HELPERS + named(COPIED, _PREFIX) + _CLASS + named(CAPTURED, _PREFIX)).body
@@ -187,7 +187,3 @@ def compile_and_replay(program: cst.Module, rng: random.Random) -> cst.Module | 
     """What the compiler makes of forward is replayed as replay_as_graph does it, and assumes the same."""
     changed = compiled(program, "torch.compile")
     return None if changed is None else replay_as_graph.apply(changed, rng)
-
-
-def _bound(text: str) -> set[str]:
-    return {name for statement in cst.parse_module(text).body for name in defined_names(statement)}

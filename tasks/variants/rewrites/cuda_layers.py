@@ -7,7 +7,7 @@ import libcst as cst
 
 from tasks.variants.kernels.model import read_model
 from tasks.variants.kernels.values import Tensor
-from tasks.variants.names import defined_names
+from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.forward import find_method, parse_statements, statements_of, with_statements
 from tasks.variants.rewrites.graph import compiled
 from tasks.variants.rewriting import rewrite
@@ -90,7 +90,7 @@ def compile_forward_replayed(program: cst.Module, rng: random.Random) -> cst.Mod
 def _decorated(program: cst.Module, name: str, helper: str) -> cst.Module | None:
     """The program with a decorator more around forward, defined before ModelNew."""
     forward = find_method(program, "forward")
-    taken = {bound for statement in program.body for bound in defined_names(statement)}
+    taken = names_bound_in(program.body)
     if forward is None or name in taken:
         return None
     decorators = [cst.Decorator(cst.Name(name)), *forward.decorators]

@@ -8,7 +8,7 @@ import re
 
 import libcst as cst
 
-from tasks.variants.names import defined_names
+from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.forward import (
     assignment,
     find_method,
@@ -62,7 +62,7 @@ def compile_tail(program: cst.Module, rng: random.Random) -> cst.Module | None:
     tail = statements[start:]
     if not heavy or len(tail) < 2 or any(assignment(s) is None for s in tail[:-1]) or returned(tail[-1]) is None:
         return None
-    known = {*parameters_of(forward), *(name for s in statements[:start] for name in defined_names(s))}
+    known = {*parameters_of(forward), *names_bound_in(statements[:start])}
     return _with_tail(program, forward, start, known)
 
 

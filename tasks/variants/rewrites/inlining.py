@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tasks.variants.names import defined_names, substituted, walk
+from tasks.variants.names import names_bound_in, substituted, walk
 from tasks.variants.rewrites.evaluation import in_evaluation
 from tasks.variants.rewrites.forward import assigned, find_method, returned, statements_of, with_statements
 from tasks.variants.rewrites.reading import code_of, dotted_name
@@ -174,7 +174,7 @@ def _put_in(
     values = _bound(call, callee)
     if values is None:
         return None
-    written = {name for statement in callee.statements for name in defined_names(statement)}
+    written = names_bound_in(callee.statements)
     new_names = {name: _fresh(name, taken) for name in sorted(written | set(values))}
     replaced = {name: value for name, value in values.items() if name not in written and _is_simple(value)}
     before = [assigned(new_names[name], value) for name, value in values.items() if name not in replaced]

@@ -9,7 +9,7 @@ from textwrap import dedent
 import libcst as cst
 
 from tasks.variants.layout import parenthesised
-from tasks.variants.names import defined_names, substituted, walk
+from tasks.variants.names import defined_names, names_bound_in, substituted, walk
 from tasks.variants.rewrites.forward import (
     assigned,
     assignment,
@@ -157,8 +157,7 @@ def _with_assigned(
 def _with_fresh_names(
     before: Sequence[cst.BaseStatement], last: cst.BaseStatement
 ) -> tuple[list[cst.BaseStatement], cst.BaseStatement]:
-    names = {name for statement in before for name in defined_names(statement)}
-    fresh = {name: fresh_name(name) for name in sorted(names)}
+    fresh = {name: fresh_name(name) for name in sorted(names_bound_in(before))}
     return [substituted(statement, fresh) for statement in before], substituted(last, fresh)
 
 

@@ -22,48 +22,13 @@ from tasks.variants.kernels.scans import cumulation
 from tasks.variants.kernels.steps import Site, natural
 from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for, triton_kernel_for_scan
 from tasks.variants.kernels.values import Shape
-from tasks.variants.names import defined_names
+from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
+from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, with_functions
 from tasks.variants.rewriting import rewrite
 
 Found = tuple[TritonKernel, Site]
 IN_TRITON = "triton"
-_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
-_HELPERS = """
-LAUNCHERS = {}
-
-
-def fits(tensors, shapes):
-    if not tensors[0].is_cuda or torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda"):
-        return False
-    device, with_gradients = torch.cuda.current_device(), torch.is_grad_enabled()
-    for tensor, shape in zip(tensors, shapes):
-        if not tensor.is_cuda or tensor.get_device() != device:
-            return False
-        if tensor.dtype is not torch.float32 or tensor.shape != shape:
-            return False
-        if with_gradients and tensor.requires_grad:
-            return False
-    return True
-
-
-def launch(kernel, number, programs, warps, tensors, *others):
-    # Triton looks at all arguments of every launch, which takes longer than a small kernel; here only addresses differ.
-    key = number, tensors[0].get_device()
-    launcher = LAUNCHERS.get(key)
-    arguments = [tensor.contiguous() for tensor in tensors]
-    for tensor in arguments:
-        if tensor.data_ptr() % 16:
-            kernel[(programs,)](*arguments, *others, num_warps=warps)
-            return
-    if launcher is None:
-        compiled = kernel[(programs,)](*arguments, *others, num_warps=warps)
-        if compiled is not None:  # Triton's interpreter compiles nothing
-            LAUNCHERS[key] = compiled[(programs, 1, 1)]
-    else:
-        launcher(*arguments, *others)
-"""
-_HELPER_NAMES = frozenset({"LAUNCHERS", "fits", "launch"})
 _FUSED = """
 def plain{number}({arguments}):
 {plain}
@@ -72,11 +37,11 @@ def plain{number}({arguments}):
 {kernel}
 
 
-def fused{number}({arguments}):
+def fused{number}({arguments}, out_shape={out_shape}):
     tensors = [{tensors}]
     if not fits(tensors, [{shapes}]):
         return plain{number}({arguments})
-    out = torch.empty({out_shape}, dtype=torch.float32, device=tensors[0].device)
+    out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
     launch(kernel{number}, {number}, {programs}, {warps}, tensors, {scalars}out)
     return out
 """
@@ -141,9 +106,7 @@ def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | 
     model, forward = read_model(program.code), find_method(program, "forward")
     if model is None or forward is None:
         return None
-    taken = _names(program)
-    if _HELPER_NAMES & taken and not _has_helpers(program):
-        return None
+    taken = names_bound_in(program.body)
     number = next(number for number in range(99) if f"fused{number}" not in taken)
     found = kernel_in(model, f"kernel{number}")
     if found is None:
@@ -160,7 +123,7 @@ def _with_fused(
     kernel: TritonKernel,
     number: int,
     shapes: Sequence[Shape],
-) -> cst.Module:
+) -> cst.Module | None:
     plain = [*site.lines, *([f"return {site.target}"] if site.target else [])]
     tensors = [leaf.text for leaf in kernel.tensors]
     # What is called to have a tensor, such as a layer, is called once, whichever way is taken then.
@@ -186,20 +149,7 @@ def _with_fused(
         scalars="".join(f"{each}, " for each in kernel.scalars),
         warps=kernel.warps,
     )
-    helpers = "" if _has_helpers(program) else _HELPERS
-    imports = cst.parse_module(_IMPORTS if helpers else "").body
-    at = next(place for place, statement in enumerate(changed.body) if isinstance(statement, cst.ClassDef))
-    added = cst.parse_module(helpers + text).body
-    return changed.with_changes(body=[*imports, *changed.body[:at], *added, *changed.body[at:]])
-
-
-def _has_helpers(program: cst.Module) -> bool:
-    return _HELPER_NAMES.issubset(_names(program))
-
-
-def _names(program: cst.Module) -> set[str]:
-    """What the program defines."""
-    return {name for statement in program.body for name in defined_names(statement)}
+    return with_functions(changed, (FITS, LAUNCHING), text)
 
 
 def _shape_of(leaf: Leaf, model: Model) -> Shape:

@@ -1,0 +1,66 @@
+"""What programs with Triton kernels share: imports, and functions that say where kernels fit and launch them."""
+
+import ast
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tasks.variants.names import names_bound_in
+
+_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
+FITS = """
+def fits(tensors, shapes):
+    if not tensors[0].is_cuda or torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda"):
+        return False
+    device, with_gradients = torch.cuda.current_device(), torch.is_grad_enabled()
+    for tensor, shape in zip(tensors, shapes):
+        if not tensor.is_cuda or tensor.get_device() != device:
+            return False
+        if tensor.dtype is not torch.float32 or tensor.shape != shape:
+            return False
+        if with_gradients and tensor.requires_grad:
+            return False
+    return True
+"""
+LAUNCHING = """
+LAUNCHERS = {}
+
+
+def launch(kernel, number, programs, warps, tensors, *others):
+    # Triton looks at all arguments of every launch, which takes longer than a small kernel; here only addresses differ.
+    key = number, tensors[0].get_device()
+    launcher = LAUNCHERS.get(key)
+    arguments = [tensor.contiguous() for tensor in tensors]
+    for tensor in arguments:
+        if tensor.data_ptr() % 16:
+            kernel[(programs,)](*arguments, *others, num_warps=warps)
+            return
+    if launcher is None:
+        compiled = kernel[(programs,)](*arguments, *others, num_warps=warps)
+        if compiled is not None:  # Triton's interpreter compiles nothing
+            LAUNCHERS[key] = compiled[(programs, 1, 1)]
+    else:
+        launcher(*arguments, *others)
+"""
+
+
+def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cst.Module | None:
+    """The program with functions more before its first class, and those of the helpers that it lacks.
+
+    Returns:
+        None where the program calls something else by the name of a helper.
+    """
+    taken = names_bound_in(program.body)
+    present = _statements(program.code)
+    missing = [helper for helper in helpers if not _statements(helper) <= present]
+    if taken & names_bound_in(cst.parse_module("".join(missing)).body):
+        return None
+    at = next(place for place, statement in enumerate(program.body) if isinstance(statement, cst.ClassDef))
+    added = cst.parse_module("\n\n".join([*missing, text])).body
+    imports = cst.parse_module(_IMPORTS if missing else "").body
+    return program.with_changes(body=[*imports, *program.body[:at], *added, *program.body[at:]])
+
+
+def _statements(code: str) -> set[str]:
+    """Texts of the outermost statements, without comments, which candidates are written without."""
+    return {ast.unparse(statement) for statement in ast.parse(code).body}

@@ -1,0 +1,228 @@
+"""Matrix products in Triton: which are taken, that they are right tile by tile, and when the library multiplies."""
+
+import pytest
+import torch
+
+from tasks.problems.problem import Problem, Split
+from tasks.variants.recipes import RecipeProvider
+from tasks.variants.rewrites import triton_products
+from tasks.variants.rewrites.triton_products import product_in_triton
+from tests.program_builders import defined, outputs, problem, rewritten
+from tests.triton_stand_in import triton_on_the_processor
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+TWO = "torch.randn(141, 83), torch.randn(83, 70)"
+SQUARES = problem("return torch.matmul(a, b)", TWO, arguments="a, b")
+OPERATOR = problem("return torch.triu(a @ b) * 2.0", "torch.randn(80, 80), torch.randn(80, 80)", arguments="a, b")
+BOTH_TRANSPOSED = problem("return torch.mm(a.T, b.t())", "torch.randn(83, 141), torch.randn(70, 83)", arguments="a, b")
+LINEAR = problem(
+    "x = torch.relu(self.linear(x))\nreturn x - 1.0",
+    "torch.randn(2, 70, 53)",
+    init="self.linear = nn.Linear(size0, 70)",
+    init_arguments="53",
+)
+NO_BIAS = problem(
+    "return self.linear(x)",
+    "torch.randn(141, 53)",
+    init="self.linear = nn.Linear(size0, 70, bias=False)",
+    init_arguments="53",
+)
+BATCHES = problem(
+    "return torch.bmm(a, b.transpose(1, 2))", "torch.randn(3, 70, 41), torch.randn(3, 90, 41)", arguments="a, b"
+)
+BY_ONE = problem("return torch.matmul(a, b)", "torch.randn(3, 40, 41), torch.randn(41, 70)", arguments="a, b")
+FITTING = [
+    pytest.param(SQUARES, id="matrices"),
+    pytest.param(OPERATOR, id="an operator within an expression"),
+    pytest.param(BOTH_TRANSPOSED, id="both transposed"),
+    pytest.param(LINEAR, id="a layer with a bias"),
+    pytest.param(NO_BIAS, id="a layer without one"),
+    pytest.param(BATCHES, id="batches"),
+    pytest.param(BY_ONE, id="a batch by one matrix"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_products_are_worth_it(monkeypatch, request):
+    """But where that is what is asked."""
+    if "stays" not in request.node.name:
+        monkeypatch.setattr(triton_products, "LEAST_MULTIPLICATIONS", 1)
+
+
+@pytest.fixture(autouse=True)
+def is_capturing(monkeypatch):
+    """Whether a graph is being captured, as a processor cannot say."""
+    answers = [False]
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
+    return answers
+
+
+def ready(source, names):
+    """Model and reference with the same weights, and inputs."""
+    torch.manual_seed(1)
+    arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
+    model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
+    model.load_state_dict(reference.state_dict())
+    return model, reference, inputs
+
+
+def in_the_stand_in(source):
+    with triton_on_the_processor():
+        names = defined.__wrapped__(rewritten(source, product_in_triton))
+    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == shapes
+    return names
+
+
+@pytest.mark.parametrize("source", FITTING)
+def test_on_the_cpu_the_product_itself_runs(source):
+    with triton_on_the_processor():
+        candidate = rewritten(source, product_in_triton)
+        assert candidate is not None
+        torch.testing.assert_close(*outputs(source, candidate), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("source", FITTING)
+def test_with_every_tile_the_kernel_computes_the_product(source):
+    names = in_the_stand_in(source)
+    model, reference, inputs = ready(source, names)
+    tiles = names["TILES"]
+    with torch.no_grad():
+        for names["TILES"] in [(tile,) for tile in tiles]:
+            names["FASTEST"].clear()
+            torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+            assert names["FASTEST"] == {(0, -1): names["TILES"][0]}
+        lying_otherwise = [each.mT.contiguous().mT for each in inputs]
+        torch.testing.assert_close(model(*lying_otherwise), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert names["product_kernel0"].programs_run >= 2 * len(tiles)
+
+
+def test_tiles_are_timed_once_and_the_fastest_is_kept():
+    names = in_the_stand_in(SQUARES)
+    model, _, inputs = ready(SQUARES, names)
+    times = iter([5.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0, 6.0])
+    names["time_ms"] = lambda function: next(times)
+    for _ in range(3):
+        model(*inputs)
+    assert names["FASTEST"] == {(0, -1): names["TILES"][1]}
+
+
+def test_where_the_library_is_faster_it_multiplies():
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    times = iter([5.0] * len(names["TILES"]) + [4.9])
+    names["time_ms"] = lambda function: next(times)
+    for _ in range(2):
+        assert torch.equal(model(*inputs), reference(*inputs))
+    assert names["FASTEST"] == {(0, -1): None}
+    assert not names["product_kernel0"].programs_run
+
+
+def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    is_capturing[0] = True
+    assert torch.equal(model(*inputs), reference(*inputs))
+    assert not names["FASTEST"]
+    is_capturing[0] = False
+    model(*inputs)
+    assert names["FASTEST"]
+
+
+def test_a_tile_that_a_gpu_has_no_room_for_is_none_of_the_fastest():
+    names = in_the_stand_in(SQUARES)
+
+    def has_no_room():
+        raise MemoryError
+
+    assert names["time_ms"](has_no_room) == float("inf")
+
+
+def test_each_product_of_a_program_has_a_kernel_of_its_own():
+    source = problem(
+        "x = self.first(x)\nx = F.gelu(x) * 0.5\nreturn self.second(x)",
+        "torch.randn(70, 52)",
+        init="self.first = nn.Linear(size0, 64)\nself.second = nn.Linear(64, size0)",
+        init_arguments="52",
+    )
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    text = recipes["elementwise_in_triton", "product_in_triton", "product_in_triton"]
+    with triton_on_the_processor():
+        names = defined.__wrapped__(text)
+    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+    model, reference, inputs = ready(source, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(*inputs), reference(*inputs))
+    kernels = [names[name] for name in ("product_kernel0", "product_kernel1", "kernel0")]
+    assert all(each.programs_run for each in kernels)
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs"),
+    [
+        ("return torch.matmul(a, b)", "torch.randn(64, 64), torch.randn(64, 64)"),
+        ("return torch.matmul(a, b)", "torch.randn(8, 4096), torch.randn(4096, 4096)"),
+        ("return torch.matmul(a, b)", "torch.randn(4096, 4096), torch.randn(4096)"),
+        ("return torch.matmul(a, b)", "torch.randn(512, 512).double(), torch.randn(512, 512).double()"),
+        ("return torch.matmul(a, b)", "torch.randn(4, 512, 512), torch.randn(1, 512, 512)"),
+        ("return torch.matmul(a.mT, b)", "torch.randn(4, 512, 512), torch.randn(512, 512)"),
+        ("return torch.matmul(a.permute(2, 1, 0), b)", "torch.randn(512, 512, 4), torch.randn(4, 512, 512)"),
+        ("return torch.matmul(a, b, out=a)", "torch.randn(512, 512), torch.randn(512, 512)"),
+        ("return torch.stack([torch.mm(each, b) for each in a])", "torch.randn(2, 512, 512), torch.randn(512, 512)"),
+        ("return product(a) @ b", "torch.randn(40000, 40000), torch.randn(40000, 40000)"),
+    ],
+    ids=[
+        "a small one",
+        "few rows",
+        "a vector",
+        "doubles",
+        "a batch that is spread",
+        "a batch of transposes by one matrix",
+        "dimensions in another order",
+        "into memory given",
+        "in a comprehension",
+        "too many elements",
+    ],
+)
+def test_what_no_kernel_is_for_stays(forward, inputs):
+    assert rewritten(problem(forward, inputs, arguments="a, b"), product_in_triton) is None
+
+
+def test_a_program_that_has_other_things_by_the_names_of_the_helpers_is_left_alone():
+    taken = SQUARES.replace("class Model", "def multiply(a, b):\n    return a * b\n\n\nclass Model")
+    assert (
+        rewritten(taken.replace("torch.matmul(a, b)", "torch.matmul(a, b) + multiply(1, 2)"), product_in_triton) is None
+    )
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("source", FITTING)
+def test_on_a_gpu_every_tile_is_as_exact_as_float32(source):
+    names = defined(rewritten(source, product_in_triton))
+    model, reference, inputs = ready(source, names)
+    model, reference, exact = model.cuda(), reference.cuda(), reference.cuda().double()
+    inputs = [each.cuda() for each in inputs]
+    tiles = names["TILES"]
+    with torch.no_grad():
+        truth = exact(*[each.double() for each in inputs])
+        own = (reference.float()(*inputs).double() - truth).square().mean().sqrt()
+        for names["TILES"] in [(tile,) for tile in tiles]:
+            names["FASTEST"].clear()
+            names["FASTEST"][0, 0] = names["TILES"][0]
+            error = (model(*inputs).double() - truth).square().mean().sqrt()
+            assert error < 4 * own
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_the_fastest_tile_is_found_and_gradients_take_the_product_itself():
+    names = defined(rewritten(LINEAR, product_in_triton))
+    model, reference, inputs = ready(LINEAR, names)
+    model, reference, x = model.cuda(), reference.cuda(), inputs[0].cuda()
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+    assert (0, 0) in names["FASTEST"]
+    model(x).sum().backward()
+    assert model.linear.weight.grad is not None
