@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from flows.engine import progress
 from flows.journal import Journal
-from tasks.errors import MachineError, RecordError, WorkerError
+from tasks.errors import FullDeviceError, MachineError, RecordError
 from tasks.judge.any_judge import AnyJudge
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.device_memory import is_about_full_device
@@ -221,8 +221,10 @@ def judge_all(
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 case, attempt = running.pop(future)
                 error = future.exception()
-                words = future.result().detail if error is None else str(error)
-                if isinstance(error, WorkerError | None) and not is_alone and is_about_full_device(words):
+                is_crowded = isinstance(error, FullDeviceError) or (
+                    error is None and is_about_full_device(future.result().detail)
+                )
+                if is_crowded and not is_alone:
                     session.crowded.append(case)
                 elif error is None:
                     docket.keep(case, future.result())

@@ -51,6 +51,10 @@ class WorkerError(RetryableError):
     """A judge's own process (not a candidate's) died or stopped answering."""
 
 
+class FullDeviceError(WorkerError):
+    """Others have filled the memory of the device. Whoever comes later, or alone, may have better luck."""
+
+
 class HistoryBusyError(RetryableError):
     """Another process held the history's lock for longer than we wait."""
 

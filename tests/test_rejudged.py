@@ -8,7 +8,7 @@ from kernelbench_builders import reference, right
 from report_builders import verdict as made_up_verdict
 
 from flows.docket import Docket, DocketCase, cases_of, judge_all
-from tasks.errors import MachineError, WorkerError
+from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Check, Status, Track
 from tasks.problems.problem import Problem, Split
@@ -196,7 +196,7 @@ def test_a_failure_of_the_judge_is_tried_again_and_stops_no_other_case(tmp_path,
 def test_who_finds_no_memory_to_start_with_is_judged_alone(tmp_path):
     class FullDevice(FailingJudge):
         def judge(self, problem, candidate, *, seed):
-            raise WorkerError("no worker can start: out of memory: NVIDIA H100 had no 4096 MiB left within 60 s")
+            raise FullDeviceError("no worker can start: out of memory: NVIDIA H100 had no 4096 MiB left within 60 s")
 
     with Docket.open(tmp_path) as docket:
         cases = cases_of(PROBLEMS.values(), KERNELS, [])

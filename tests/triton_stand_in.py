@@ -137,7 +137,7 @@ def triton_on_the_processor() -> Iterator[None]:
     vars(libdevice).update({name: getattr(torch, name) for name in functions})
     vars(language).update(_language(), extra=extra)
     errors = types.SimpleNamespace(OutOfResources=MemoryError)
-    vars(triton).update(jit=Kernel, language=language)
+    vars(triton).update(jit=Kernel, language=language, CompilationError=SyntaxError)
     vars(triton).update(testing=types.SimpleNamespace(do_bench=do_bench), runtime=types.SimpleNamespace(errors=errors))
     vars(extra).update(libdevice=libdevice)
     sys.modules.update(zip(MODULES, (triton, language, extra, libdevice), strict=True))

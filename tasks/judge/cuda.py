@@ -211,8 +211,12 @@ class DeviceArena:
 
     def __init__(self, device: Device, num_bytes: int, *, drawn_bytes: int) -> None:
         self._device = device
-        self._host = Arena(TEXT_BYTES + drawn_bytes)
         self._address, self.num_bytes, self._memory_fd = device.allocate(num_bytes)
+        try:
+            self._host = Arena(TEXT_BYTES + drawn_bytes)
+        except OSError:
+            device.free(self._address, self.num_bytes, self._memory_fd)
+            raise
 
     @property
     def fds(self) -> list[int]:

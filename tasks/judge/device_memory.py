@@ -4,7 +4,7 @@ import ctypes
 import re
 
 MAX_PROCESSES = 256
-_RAN_OUT = re.compile(r"out of memory|_STATUS_ALLOC_FAILED", re.IGNORECASE)
+_RAN_OUT = re.compile(r"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED", re.IGNORECASE)
 """What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do."""
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import MachineError, WorkerError
+from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge.cuda import Device, DeviceArena
 from tasks.judge.lease import Lease
 from tasks.judge.processes import END_S, START_S, WorkerProcess
@@ -132,19 +132,27 @@ class ForkServer:
             drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
 
         Raises:
-            WorkerError: if the zygote has gone, the worker does not start, or others have the device's memory.
+            WorkerError: if the zygote has gone or the worker does not start.
+            FullDeviceError: if others leave the device no memory for it.
             MachineError: if the disk has no room for the worker's folder.
         """
         with self._lock:
             self._num_spawned += 1
             scratch = self._scratch / f"worker-{self._num_spawned}"
-        arena = self._arena(arena_bytes, drawn_bytes)
-        try:
-            scratch.mkdir(mode=0o700)
-        except OSError as error:
-            arena.close()
-            raise MachineError(f"the judge cannot make {scratch}: {error}; {SCRATCH_REMEDY}") from error
-        crowd = self._crowd(memory_bytes + arena_bytes, scratch)
+        with contextlib.ExitStack() as unfinished:
+            arena = self._arena(arena_bytes, drawn_bytes)
+            unfinished.callback(arena.close)
+            try:
+                scratch.mkdir(mode=0o700)
+            except OSError as error:
+                raise MachineError(f"the judge cannot make {scratch}: {error}; {SCRATCH_REMEDY}") from error
+            crowd = self._crowd(memory_bytes + arena_bytes, scratch)
+            unfinished.callback(crowd.close)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            log_read, log_write = os.pipe()
+            life_read, life_write = os.pipe()
+            worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd)
+            unfinished.pop_all()
         limits = Limits(
             memory_bytes=memory_bytes,
             cpu_s=cpu_s,
@@ -156,10 +164,6 @@ class ForkServer:
             has_device=self._device is not None,
             max_processes=None if crowd.limits_processes else MAX_PROCESSES,
         )
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        log_read, log_write = os.pipe()
-        life_read, life_write = os.pipe()
-        worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd)
         request = {"op": "spawn", "limits": limits.to_json(), "arena_bytes": arena.num_bytes}
         request["entrances"] = crowd.entrances
         try:
@@ -178,7 +182,7 @@ class ForkServer:
         try:
             return DeviceArena(self._device, num_bytes, drawn_bytes=drawn_bytes)
         except MemoryError as error:
-            raise WorkerError(f"no worker can start: {error}") from error
+            raise FullDeviceError(f"no worker can start: {error}") from error
 
     def _crowd(self, memory_bytes: int, scratch: Path) -> Crowd:
         """What all processes of a worker may use together."""

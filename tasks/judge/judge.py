@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from tasks.errors import MachineError, WorkerError
+from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
 from tasks.judge.cuda import Device
 from tasks.judge.evidence import Evidence, RefusedError
@@ -229,7 +229,7 @@ class Judge:
                 examination.close()
         except MemoryError as error:  # of the device, beside others
             self._studies.forget(study)
-            raise WorkerError(f"the referee has no memory left for inputs and outputs: {error}") from error
+            raise FullDeviceError(f"the referee has no memory left for inputs and outputs: {error}") from error
         except WorkerError:
             self._studies.forget(study)
             raise
@@ -275,6 +275,8 @@ class Judge:
         for uid in (FIRST_UID, None) if os.geteuid() == 0 else (None,):
             try:
                 probe = server.spawn(arena_bytes=1 << 20, core=core, uid=uid, memory_bytes=1 << 30, cpu_s=60)
+            except FullDeviceError as error:
+                raise MachineError(f"{error}; end what uses the device, or judge on another") from error
             except WorkerError as error:  # another user may not use the device
                 last = error
                 continue

@@ -34,12 +34,13 @@ class Lease:
         self._look_at = 0.0
         self._is_short_of_memory = False
         self._total_bytes = 0
+        self._turnstile = Turnstile(device.uuid)
         try:
             self._flush_at, self._flush_size, fd = device.allocate(FLUSH_BYTES)
         except MemoryError as error:
+            self._turnstile.close()
             raise MachineError(f"{error}; end what uses it, or judge on another device") from error
         self._fd = fd
-        self._turnstile = Turnstile(device.uuid)
         with self._turnstile.turn():
             self._usual_ms = min(self._flush_ms() for _ in range(5))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.errors import WorkerError
+from tasks.errors import FullDeviceError
 from tasks.judge import equality
 from tasks.judge.close_look import NUDGE, NUDGES, CloseLook
 from tasks.judge.device_memory import is_about_full_device
@@ -39,7 +39,7 @@ class NoRoomError(BadProblemError):
 def refusal(words: str, failure: Failure) -> Exception:
     """What a failing reference means. That others fill its device says nothing about it."""
     if is_about_full_device(failure.text):
-        return WorkerError(f"the device has no memory left for the reference: {failure.text}")
+        return FullDeviceError(f"the device has no memory left for the reference: {failure.text}")
     if failure.kind == "size":
         return NoRoomError(f"{words}:\n{failure.text}")
     return BadProblemError(f"{words}:\n{failure.text}")
@@ -114,7 +114,7 @@ class Reference:
         """The outputs in double precision, or nothing where the model cannot do that, or not on these values.
 
         Raises:
-            WorkerError: if a device has no memory for it just now: no candidate may gain or lose by that.
+            FullDeviceError: if a device has no memory for it just now: no candidate may gain or lose by that.
         """
         try:
             found, outputs = self._program.call_in_float64(
@@ -122,7 +122,9 @@ class Reference:
             )
         except Failure as failure:
             if is_about_full_device(failure.text):
-                raise WorkerError(f"the reference could not be run in double precision: {failure.text}") from failure
+                raise FullDeviceError(
+                    f"the reference could not be run in double precision: {failure.text}"
+                ) from failure
             return None
         return outputs if found == equality.widened(specs) else None
 

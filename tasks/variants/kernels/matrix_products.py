@@ -12,7 +12,11 @@ from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.steps import Site, Step, single_assignment
 from tasks.variants.kernels.values import Layer, Shape, is_size
 
-_OWN_NAMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_DEFERRED = (
+    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.IfExp, ast.BoolOp, ast.NamedExpr),
+)
+"""What may compute a part of itself later, several times or not at all, or bind a name on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +64,17 @@ def matrix_products(model: Model) -> Iterator[MatrixProduct]:
     if steps is None or any(step.bound for step in steps):
         return
     shapes = Shapes(dict(model.shapes.values))
-    for step in steps[:-1]:
-        shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
+    for step in steps:
+        if step.targets:
+            shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
     for place in reversed(range(len(steps))):
         value = steps[place].value
-        if any(isinstance(node, _OWN_NAMES) for node in ast.walk(value)):
+        if any(isinstance(node, _DEFERRED) for node in ast.walk(value)):
             continue
         for node in ast.walk(value):
             if isinstance(node, ast.expr) and (operands := _operands(node, shapes)) is not None:
-                apart, at = _apart(steps, place, node)
-                product = _product(*operands, shapes, Site.of(model, apart, [at]))
+                apart = _with_step_of_its_own(steps, place, node)
+                product = _product(*operands, Site.of(model, apart, [place]))
                 if product is not None:
                     yield product
 
@@ -98,10 +103,10 @@ def _linear(name: str, layer: Layer, call: ast.Call, shapes: Shapes) -> tuple[Fa
     keywords = dict(layer.keywords)
     has_bias = layer.arguments[2] if len(layer.arguments) > 2 else keywords.pop("bias", True)
     match layer.arguments[:2]:
-        case (int(columns), int(rows)) if not keywords and isinstance(has_bias, bool) and len(call.args) == 1:
+        case (int(inner), int(columns)) if not keywords and isinstance(has_bias, bool) and len(call.args) == 1:
             given = _factor(call.args[0], shapes)
             bias = f"{name}.bias" if has_bias else ""
-            return (given, Factor(f"{name}.weight", (rows, columns), True), bias) if given else None
+            return (given, Factor(f"{name}.weight", (columns, inner), True), bias) if given else None
     return None
 
 
@@ -129,7 +134,7 @@ def _transposed(node: ast.expr, shapes: Shapes) -> ast.expr | None:
     return inner if is_plain or len(shapes.shape(inner) or ()) == 2 else None
 
 
-def _product(left: Factor, right: Factor, bias: str, shapes: Shapes, site: Site) -> MatrixProduct | None:
+def _product(left: Factor, right: Factor, bias: str, site: Site) -> MatrixProduct | None:
     (*batch, rows, inner), (*others, same, columns) = left.multiplied_shape, right.multiplied_shape
     if inner != same or (others and others != batch):
         return None
@@ -150,24 +155,13 @@ def _product(left: Factor, right: Factor, bias: str, shapes: Shapes, site: Site)
     )
 
 
-def _apart(steps: Sequence[Step], place: int, node: ast.expr) -> tuple[list[Step], int]:
-    """The steps with an expression in a step of its own, and where that is."""
+def _with_step_of_its_own(steps: Sequence[Step], place: int, node: ast.expr) -> list[Step]:
+    """The steps with a part of one computed before it, in its place."""
     step = steps[place]
     if step.value is node:
-        return list(steps), place
+        return list(steps)
     taken = {each.id for one in steps for each in ast.walk(one.value) if isinstance(each, ast.Name)}
     taken |= {name for one in steps for name in one.targets}
-    name = next(name for number in range(99) if (name := f"product{number or ''}") not in taken)
-    rest: ast.expr = _Replaced(node, ast.Name(name)).visit(copy.deepcopy(step.value))  # type: ignore[assignment]
-    return [*steps[:place], Step((name,), node, {}, {}), Step(step.targets, rest, {}, {}), *steps[place + 1 :]], place
-
-
-class _Replaced(ast.NodeTransformer):
-    """Puts a name in the place of an expression."""
-
-    def __init__(self, expression: ast.expr, name: ast.Name) -> None:
-        self._text = ast.dump(expression)
-        self._name = name
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self._name if ast.dump(node) == self._text else self.generic_visit(node)
+    name = next(name for number in range(99) if (name := f"multiplied{number or ''}") not in taken)
+    rest = copy.deepcopy(step.value, {id(node): ast.Name(name)})  # which takes that for a copy it has made before
+    return [*steps[:place], Step((name,), node, {}, {}), Step(step.targets, rest, {}, {}), *steps[place + 1 :]]

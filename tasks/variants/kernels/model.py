@@ -1,6 +1,7 @@
 """ModelNew as the kernels see it: what its attributes and its inputs are, and the statements of its forward."""
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -111,9 +112,13 @@ def _assign_all(body: list[ast.stmt], scope: Shapes) -> None:
                 }
 
 
+def _is_of_a_rewrite(function: ast.FunctionDef) -> bool:
+    return re.fullmatch(r"(fused|product)\d+", function.name) is not None
+
+
 def _results(functions: Iterable[ast.FunctionDef], scope: Shapes) -> Iterator[tuple[str, object]]:
     """What functions of earlier rewrites return, who say so in an argument that nobody gives."""
-    for function in functions:
+    for function in filter(_is_of_a_rewrite, functions):
         match _defaults(function, scope).get(OUT_SHAPE):
             case tuple() as shape if all(map(is_size, shape)):
                 yield f"{function.name}()", Tensor(shape)

@@ -131,7 +131,7 @@ class Shapes:
         return Tensor((*shape, *waiting), value.is_float)
 
     def _called(self, written: ast.Call) -> Value:
-        if isinstance(written.func, ast.Name):
+        if isinstance(written.func, ast.Name) and not written.keywords:
             return self.values.get(f"{written.func.id}()")
         node = self._spread(written)
         kind = layer_made(node)

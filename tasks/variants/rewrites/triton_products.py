@@ -1,13 +1,13 @@
-"""A rewrite that multiplies matrices in a Triton kernel, on the tensor cores and yet as exactly as float32 does."""
+"""A rewrite that multiplies matrices in a Triton kernel, on the tensor cores and about as exactly as in float32."""
 
 import random
+import re
 
 import libcst as cst
 
 from tasks.variants.kernels.matrix_products import MatrixProduct, matrix_products
 from tasks.variants.kernels.model import read_model
 from tasks.variants.kernels.steps import natural
-from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
 from tasks.variants.rewrites.triton_program import FITS, with_functions
 from tasks.variants.rewriting import rewrite
@@ -17,7 +17,7 @@ LEAST_MULTIPLICATIONS = 1 << 26
 """On an H100 in float32 that takes about 10 us, which is what choosing a kernel and launching it takes."""
 LEAST_SIDE = 16
 MOST_ELEMENTS = 1 << 30
-"""Of one tensor, so that places in it, and a tile beyond, are counted in 32 bits."""
+"""Of one tensor, so that places in it are counted in 32 bits; those beyond, which are masked, may be wrong."""
 _MULTIPLYING = """
 TILES = (
     # rows, columns and depth of a tile, warps and stages
@@ -35,16 +35,17 @@ FASTEST = {}
 def time_ms(function):
     try:
         return triton.testing.do_bench(function, warmup=5, rep=20, return_mode="median")
-    except triton.runtime.errors.OutOfResources:  # a tile that this GPU has no room for
+    except (triton.runtime.errors.OutOfResources, triton.CompilationError, torch.OutOfMemoryError):
+        # A tile that this GPU has no room for, or no instructions.
         return float("inf")
 
 
 def multiply(kernel, number, sizes, out_shape, tensors, plain):
     # Which tile is the fastest depends on the GPU, and so does whether any is faster than its library.
     batch, rows, columns = sizes
-    arguments = [tensor.contiguous() for tensor in tensors]
 
     def launch_tile(tile):
+        arguments = [tensor.contiguous() for tensor in tensors]
         programs = batch * -(-rows // tile[0]) * -(-columns // tile[1])
         out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
         kernel[(programs,)](*arguments, out, *tile[:3], num_warps=tile[3], num_stages=tile[4])
@@ -68,12 +69,12 @@ def plain_product{number}({parameters}):
 @triton.jit
 def product_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
     down, across = tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS)
-    batch, number = tl.program_id(0) // (down * across), tl.program_id(0) % (down * across)
+    batch, tile = tl.program_id(0) // (down * across), tl.program_id(0) % (down * across)
     # Eight tiles that lie below each other follow one another, and find what they share in the cache.
-    first = number // (8 * across) * 8
+    first = tile // (8 * across) * 8
     height = tl.minimum(down - first, 8)
-    rows = (first + number % (8 * across) % height) * ROWS + tl.arange(0, ROWS)
-    columns = number % (8 * across) // height * COLUMNS + tl.arange(0, COLUMNS)
+    rows = (first + tile % (8 * across) % height) * ROWS + tl.arange(0, ROWS)
+    columns = tile % (8 * across) // height * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
     for start in range(0, {inner}, DEPTH):
         depth = start + tl.arange(0, DEPTH)
@@ -97,15 +98,18 @@ def product{number}({parameters}, out_shape={out_shape}):
 """
 
 
+_NAMES = ("plain_product{}", "product_kernel{}", "product{}")
+
+
 @rewrite(PRODUCT)
 def product_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The last large matrix product becomes a kernel in which every float32 is split into two parts of eleven bits.
 
     Three products of such parts on the tensor cores leave an error like that of one in float32 (TF32x3; Ootomo and
     Yokota 2022, section 3). The first call with a GPU tries several tiles, and stays with the library where none is
-    faster. Assumes float32 throughout and that nobody hooks a linear layer; falls back to the product itself wherever a
-    tensor is not on the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in
-    torch.compile.
+    faster. Assumes float32 throughout, no values beyond 3.4e38 but infinities, and that nobody hooks a linear layer;
+    falls back to the product itself wherever a tensor is not on the current GPU, has another dtype or shape, or asks
+    for a gradient, under autocast and in torch.compile.
     """
     model, forward = read_model(program.code), find_method(program, "forward")
     if model is None or forward is None:
@@ -113,8 +117,8 @@ def product_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | N
     product = next(filter(_is_worth_it, matrix_products(model)), None)
     if product is None:
         return None
-    taken, site = names_bound_in(program.body), product.site
-    number = next(number for number in range(99) if f"product{number}" not in taken)
+    site, taken = product.site, set(re.findall(r"\w+", program.code))
+    number = next(number for number in range(99) if not taken & {name.format(number) for name in _NAMES})
     call = f"product{number}({', '.join(each.text for each in product.tensors)})"
     line = f"{site.target} = {call}" if site.target else f"return {call}"
     lines = natural([*site.before, line, *site.after])
@@ -146,7 +150,7 @@ def _text(product: MatrixProduct, number: int) -> str:
         right_at=f"depth[:, None] + columns[None, :] * {inner}"
         if product.right.is_transposed
         else f"depth[:, None] * {columns} + columns[None, :]",
-        result=f"tl.load(bias + columns, mask=columns < {columns})[None, :] - total" if product.bias else "-total",
+        result=f"tl.load(bias + columns, mask=columns < {columns})[None, :] - total" if product.bias else "0.0 - total",
         shapes=", ".join(repr(each.shape) for each in product.tensors),
         sizes=(product.batch, rows, columns),
         out_shape=product.out_shape,
@@ -154,10 +158,8 @@ def _text(product: MatrixProduct, number: int) -> str:
 
 
 def _plain(product: MatrixProduct) -> str:
+    left = "left.mT" if product.left.is_transposed else "left"
     if product.bias:
-        return "torch.nn.functional.linear(left, right, bias)"
-    left, right = (
-        f"{name}.mT" if side.is_transposed else name
-        for name, side in (("left", product.left), ("right", product.right))
-    )
+        return f"torch.nn.functional.linear({left}, right, bias)"
+    right = "right.mT" if product.right.is_transposed else "right"
     return f"torch.matmul({left}, {right})"

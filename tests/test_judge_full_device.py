@@ -1,0 +1,82 @@
+"""A device that others have filled: nobody is blamed, no wall is given up, and nothing is left open."""
+
+import logging
+import os
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tasks.errors import FullDeviceError, MachineError
+from tasks.judge import blocks
+from tasks.judge.cuda import Device
+from tasks.judge.fork_server import ForkServer
+from tasks.judge.judge import Judge
+from tasks.judge.lease import Lease
+from tests.judge_builders import PARAMS
+
+
+class FullDevice:
+    """A GPU on which others leave no room."""
+
+    uuid = f"full-{os.getpid()}"
+
+    def allocate(self, num_bytes: int) -> tuple[int, int, int]:
+        raise MemoryError(f"out of memory: a GPU had no {num_bytes >> 20} MiB left within 60 s")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ForkServer]:
+    server = ForkServer(tmp_path, cast(Device, FullDevice()))
+    yield server
+    server.close()
+
+
+def num_open() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def spawned(server: ForkServer) -> Any:
+    return server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=1 << 30, cpu_s=60)
+
+
+def test_a_worker_that_finds_no_room_does_not_start_and_leaves_nothing_open(server: ForkServer) -> None:
+    before = num_open()
+    for _ in range(3):
+        with pytest.raises(FullDeviceError, match="no worker can start: out of memory: a GPU had no 1 MiB left"):
+            spawned(server)
+    assert num_open() == before
+
+
+def test_a_full_device_is_not_taken_for_one_that_another_user_may_not_use(server: ForkServer) -> None:
+    judge = Judge(PARAMS)
+    with pytest.raises(MachineError, match="end what uses the device"):
+        judge._walls(server, core=0)
+
+
+def test_a_judge_that_finds_no_room_says_what_to_do_and_leaves_nothing_open() -> None:
+    before = num_open()
+    with pytest.raises(MachineError, match="judge on another device"):
+        Lease(cast(Device, FullDevice()))
+    assert num_open() == before
+    for path in Path("/tmp").glob(f"cuda-l1-{FullDevice.uuid}.*"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("lacks", "is_told"), [("cupy", False), ("cupyx.scipy.sparse", True)], ids=["CuPy itself", "a part of it"]
+)
+def test_a_cupy_that_lacks_a_part_is_told_of(
+    lacks: str, is_told: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Lacking(types.ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise ModuleNotFoundError(f"No module named {lacks!r}", name=lacks)
+
+    monkeypatch.setitem(sys.modules, "cupy", Lacking("cupy"))
+    with caplog.at_level(logging.WARNING):
+        assert not blocks.has_cupy.__wrapped__()
+    assert ("come to the host" in caplog.text) == is_told
