@@ -28,6 +28,23 @@ class FullDevice:
         raise MemoryError(f"out of memory: a GPU had no {num_bytes >> 20} MiB left within 60 s")
 
 
+class FullDriver:
+    """A driver that has memory and cannot show it to a process; counts what is taken and given back."""
+
+    def __init__(self, failing: str) -> None:
+        self.failing = failing
+        self.called: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> int:
+            self.called.append(name)
+            if name == "cuMemExportToShareableHandle":
+                arguments[0]._obj.value = os.open(os.devnull, os.O_RDONLY)
+            return 2 if name == self.failing else 0
+
+        return call
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[ForkServer]:
     server = ForkServer(tmp_path, cast(Device, FullDevice()))
@@ -40,7 +57,7 @@ def num_open() -> int:
 
 
 def spawned(server: ForkServer) -> Any:
-    return server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=1 << 30, cpu_s=60)
+    return server.spawn(arena_bytes=1 << 20, cores={0}, uid=None, memory_bytes=1 << 30, cpu_s=60)
 
 
 def test_a_worker_that_finds_no_room_does_not_start_and_leaves_nothing_open(server: ForkServer) -> None:
@@ -49,6 +66,22 @@ def test_a_worker_that_finds_no_room_does_not_start_and_leaves_nothing_open(serv
         with pytest.raises(FullDeviceError, match="no worker can start: out of memory: a GPU had no 1 MiB left"):
             spawned(server)
     assert num_open() == before
+
+
+@pytest.mark.parametrize(
+    "failing", ["cuMemExportToShareableHandle", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"]
+)
+def test_memory_that_cannot_be_mapped_is_given_back(failing: str) -> None:
+    device = Device.__new__(Device)
+    driver = FullDriver(failing)
+    vars(device).update(_driver=driver, _context=None, _granularity=1 << 21, _handle=types.SimpleNamespace(value=0))
+    before = num_open()
+    with pytest.raises(MemoryError, match=failing):
+        device.allocate(1 << 20)
+    assert num_open() == before
+    assert driver.called.count("cuMemRelease") == 1
+    was_reserved = failing in ("cuMemMap", "cuMemSetAccess")
+    assert driver.called.count("cuMemAddressFree") == was_reserved
 
 
 def test_a_full_device_is_not_taken_for_one_that_another_user_may_not_use(server: ForkServer) -> None:

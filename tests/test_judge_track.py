@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tasks.judge.baselines import baseline_candidate
+from tasks.judge.compilers import GRAPHS
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Status, Track
@@ -56,8 +57,8 @@ def test_a_candidate_judged_after_a_compiled_one_is_on_its_own_track(
 def test_a_worker_does_not_count_what_the_warm_up_compiled() -> None:
     scratch = ScratchFolder.make()
     server = ForkServer(scratch.path)
-    server.warm_compiler()
-    worker = server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=4 << 30, cpu_s=60)
+    server.load_compilers([GRAPHS])
+    worker = server.spawn(arena_bytes=1 << 20, cores={0}, uid=None, memory_bytes=4 << 30, cpu_s=60)
     try:
         text = np.frombuffer(PLAIN.encode(), dtype=np.uint8)
         worker.arena.write(0, text)

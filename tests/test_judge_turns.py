@@ -40,7 +40,7 @@ def lease() -> NotedLease:
 def reference(tmp_path: Path, lease: NotedLease) -> Iterator[Reference]:
     server = ForkServer(tmp_path, lease=cast(Lease, lease))
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, cores={core}, uid=None, memory_bytes=2 << 30, cpu_s=60)
     yield Reference(problem("bfloat16_linear"), worker)
     worker.end()
     server.close()

@@ -105,10 +105,28 @@ def test_with_every_tile_the_kernel_computes_the_product(source):
         holes = [each.clone() for each in inputs]
         for each in holes:
             each.view(-1)[::97], each.view(-1)[::101] = float("nan"), float("-inf")
-        torch.testing.assert_close(model(*holes), reference(*holes), rtol=1e-4, atol=1e-4, equal_nan=True)
         lying_otherwise = [each.mT.contiguous().mT for each in inputs]
-        torch.testing.assert_close(model(*lying_otherwise), reference(*inputs), rtol=1e-4, atol=1e-4)
-    assert names["product_kernel0"].programs_run >= 2 * len(tiles)
+        for tile in tiles[0], tiles[-1]:
+            names["FASTEST"][0, -1] = tile
+            torch.testing.assert_close(model(*holes), reference(*holes), rtol=1e-4, atol=1e-4, equal_nan=True)
+            torch.testing.assert_close(model(*lying_otherwise), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert names["product_kernel0"].programs_run
+    assert names["apart_kernel0"].programs_run
+
+
+@pytest.mark.usefixtures("small_are_worth_it")
+@pytest.mark.parametrize("source", [SQUARES, BOTH_TRANSPOSED], ids=["as they lie", "transposed"])
+def test_numbers_of_very_different_sizes_are_taken_apart_without_loss(source):
+    names = in_the_stand_in(source)
+    model, reference, inputs = ready(source, names)
+    names["FASTEST"][0, -1] = names["TILES"][-1]
+    for size in (1.0, 1e-20, 1e10):
+        spread = [each * torch.exp(4.0 * torch.randn_like(each)) * size for each in inputs]
+        doubles = [each.double() for each in spread]
+        allowed = reference(*[each.abs() for each in doubles])
+        with torch.no_grad():
+            worst = ((model(*spread).double() - reference(*doubles)).abs() / allowed).max()
+        assert worst < 1e-6
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
@@ -268,7 +286,9 @@ def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(source):
             assert error < 4 * own
         for each in inputs:
             each.view(-1)[::97], each.view(-1)[::101] = float("nan"), float("-inf")
-        torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-3, atol=1e-3, equal_nan=True)
+        for tile in names["TILES"][0], names["TILES"][-1]:
+            names["FASTEST"][0, 0] = tile
+            torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
 @pytest.mark.gpu

@@ -30,7 +30,8 @@ def slots() -> Iterator[list[Slots]]:
 
 def taken(slots: Slots) -> tuple[int, int | None]:
     slot = slots._free.get()
-    return slot.core, slot.uid
+    (core,) = slot.cores
+    return core, slot.uid
 
 
 def test_another_judge_gets_other_cores_and_users(slots: list[Slots]) -> None:

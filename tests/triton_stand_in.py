@@ -41,16 +41,21 @@ class Kernel:
         self.function = function
         self.programs_run = 0
 
+    def __call__(self, *arguments: Any) -> Any:
+        """Within another kernel."""
+        return self.function(*arguments)
+
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., "Kernel"]:
-        def launch(*arguments: Any, num_warps: int | None = None, num_stages: int = 3) -> Kernel:
-            assert (num_warps is None) == (len(grid) == 3), "options are for the first launch"
+        def launch(*arguments: Any, num_warps: int | None = None, num_stages: int = 3, **constants: int) -> Kernel:
+            assert (num_warps is None) == (len(grid) == 3 or bool(constants)), "options are for the first launch"
             for number in range(grid[0]):
                 PROGRAM[0] = number
                 self.function(
                     *[
                         Pointer(each.view(-1), torch.tensor(0)) if isinstance(each, Tensor) else each
                         for each in arguments
-                    ]
+                    ],
+                    **constants,
                 )
                 self.programs_run += 1
             return self
@@ -59,7 +64,7 @@ class Kernel:
 
 
 PROGRAM, CLOCK = [0], [0.0]
-_TYPES = {"float32": torch.float32, "int64": torch.int64}
+_TYPES = {name: getattr(torch, name) for name in ("float16", "float32", "int32", "int64")}
 
 
 def _load(pointer: Pointer, mask: Tensor | None = None, other: float = 12345.0) -> Tensor:
@@ -77,10 +82,15 @@ def _where(condition: Tensor, kept: Tensor | float, other: Tensor | float) -> Te
     return torch.where(condition, torch.as_tensor(kept), torch.as_tensor(other))
 
 
-def _dot(left: Tensor, right: Tensor, *, input_precision: str) -> Tensor:
+def _dot(left: Tensor, right: Tensor, acc: Tensor | None = None, *, input_precision: str = "") -> Tensor:
     """What tensor cores make of it is left to a GPU."""
-    assert input_precision == "tf32x3"
-    return left @ right
+    assert input_precision == "tf32x3" * (left.dtype is torch.float32)
+    product = left.float() @ right.float()
+    return product if acc is None else acc + product
+
+
+def _cast(value: Tensor, dtype: torch.dtype, *, bitcast: bool = False) -> Tensor:
+    return value.view(dtype) if bitcast else value.to(dtype)
 
 
 def _extremum(name: str) -> Callable[..., Tensor]:
@@ -116,6 +126,7 @@ def _language() -> dict[str, Any]:
         "maximum": _extremum("maximum"),
         "minimum": _extremum("minimum"),
         "dot": _dot,
+        "cast": _cast,
         "cdiv": lambda size, step: -(-size // step),
         "constexpr": int,
         "abs": torch.abs,

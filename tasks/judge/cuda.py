@@ -55,6 +55,8 @@ class _Properties(ctypes.Structure):
 class Device:
     """One CUDA device as this process sees it. Any thread may use it.
 
+    Methods raise MemoryError where others leave the device no room, and MachineError where the driver fails otherwise.
+
     Raises:
         MachineError: if there is no such device, or no driver.
     """
@@ -70,7 +72,7 @@ class Device:
             self._call("cuInit", 0)
             self._call("cuDeviceGet", ctypes.byref(self._handle), index)
             self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._handle)
-        except MachineError as error:
+        except (MachineError, MemoryError) as error:
             raise MachineError(f"cuda:{index} cannot be used: {error}; set judge.device to cpu") from error
         granularity = ctypes.c_size_t()
         self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties), 0)
@@ -123,8 +125,14 @@ class Device:
                 raise MemoryError(f"out of memory: {self.name} had no {size >> 20} MiB left within {ROOM_S:.0f} s")
             time.sleep(0.1)
         self._check("cuMemCreate", code)
-        self._call("cuMemExportToShareableHandle", ctypes.byref(fd), handle, _POSIX_FD, _U64(0))
-        return self._map(handle, size), size, fd.value
+        try:
+            self._call("cuMemExportToShareableHandle", ctypes.byref(fd), handle, _POSIX_FD, _U64(0))
+            return self._map(handle, size), size, fd.value
+        except BaseException:
+            self._code("cuMemRelease", handle)
+            if fd.value >= 0:
+                os.close(fd.value)
+            raise
 
     def attach(self, fd: int, num_bytes: int) -> int:
         """The address here of memory that another process made; takes the descriptor's place."""
@@ -181,10 +189,15 @@ class Device:
         self._call(
             "cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), ctypes.c_size_t(0), _U64(0), _U64(0)
         )
-        self._call("cuMemMap", address, ctypes.c_size_t(size), ctypes.c_size_t(0), handle, _U64(0))
-        access = _Access(location=self._properties.location, flags=_READ_WRITE)
-        self._call("cuMemSetAccess", address, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
-        self._call("cuMemRelease", handle)  # the mapping keeps the memory alive
+        try:
+            self._call("cuMemMap", address, ctypes.c_size_t(size), ctypes.c_size_t(0), handle, _U64(0))
+            access = _Access(location=self._properties.location, flags=_READ_WRITE)
+            self._call("cuMemSetAccess", address, ctypes.c_size_t(size), ctypes.byref(access), ctypes.c_size_t(1))
+        except BaseException:
+            self._code("cuMemUnmap", address, ctypes.c_size_t(size))
+            self._code("cuMemAddressFree", address, ctypes.c_size_t(size))
+            raise
+        self._code("cuMemRelease", handle)  # the mapping keeps the memory alive
         return address.value
 
     def _code(self, name: str, *arguments: Any) -> int:
@@ -200,7 +213,9 @@ class Device:
         if code:
             words = ctypes.c_char_p()
             self._driver.cuGetErrorString(code, ctypes.byref(words))
-            raise MachineError(f"{name} failed: {(words.value or b'unknown error').decode()} ({code})")
+            raise (MemoryError if code == _OUT_OF_MEMORY else MachineError)(
+                f"{name} failed: {(words.value or b'unknown error').decode()} ({code})"
+            )
 
 
 _U64 = ctypes.c_ulonglong

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
+from tasks.judge.compilers import COMPILERS, GRAPHS
 from tasks.judge.cuda import Device, DeviceArena
 from tasks.judge.lease import Lease
 from tasks.judge.processes import END_S, START_S, WorkerProcess
@@ -63,7 +64,7 @@ class ForkServer:
         self._compiler_cache = compiler_cache(scratch)
         self._lock = threading.Lock()
         self._num_spawned = 0
-        self._is_compiler_warm = False
+        self._loaded: set[str] = set()
         self._log_path = scratch / "zygote.log"
         self.facts = self._start()
         self._groups = ControlGroups(scratch.name)
@@ -110,21 +111,51 @@ class ForkServer:
     def _last_words(self) -> str:
         return self._log_path.read_text(errors="replace")[-2_000:]
 
-    def warm_compiler(self) -> None:
-        """Load the compiler of graphs before the next worker starts: 3 seconds a judge, 20 more once a machine.
+    def load_compilers(self, names: Collection[str]) -> None:
+        """Load compilers (tasks/judge/compilers.py) before the next worker starts, as far as that pays here.
+
+        Once a judge that takes 1 to 9 seconds, and for the headers of the one of graphs 20 more once a machine.
 
         Raises:
-            MachineError: if its headers are still to be compiled and will not fit on the disk.
+            MachineError: if those headers are still to be compiled and will not fit on the disk.
+            WorkerError: if the fork server ends meanwhile.
         """
         with self._lock:
-            if not self._is_compiler_warm:
-                if not (self._compiler_cache / "complete").exists():
-                    require_space(self._compiler_cache, num_bytes=HEADER_BYTES, remedy=CACHE_REMEDY)
-                self._send({"op": "warm_compiler", "cache": str(self._compiler_cache)}, [])
-                self._is_compiler_warm = True
+            # On a processor the others load in a moment.
+            wanted = {name for name in names if self._device is not None or name == GRAPHS} - self._loaded
+            if not wanted:
+                return
+            if self._device is None and not (self._compiler_cache / "complete").exists():
+                require_space(self._compiler_cache, num_bytes=HEADER_BYTES, remedy=CACHE_REMEDY)
+            request = {"op": "load_compilers", "names": sorted(wanted), "for_device": self._device is not None}
+            self._send({**request, "cache": str(self._compiler_cache)}, [])
+            if self._is_usable():
+                self._loaded |= wanted
+            else:
+                self._start_without_compilers()
+
+    def _is_usable(self) -> bool:
+        """What the fork server says of itself when it has loaded compilers."""
+        if not select.select([self._control], [], [], START_S)[0] or not (frame := self._control.recv(1 << 16)):
+            raise WorkerError(f"the judge's fork server ended while it loaded compilers:\n{self._last_words}")
+        return bool(json.loads(frame)["is_usable"])
+
+    def _start_without_compilers(self) -> None:
+        """Take another process, in which every candidate loads its own; present workers end with the old one."""
+        spoiled = self._control
+        self.facts = self._start()
+        self._loaded = set(COMPILERS)
+        spoiled.close()
 
     def spawn(
-        self, *, arena_bytes: int, core: int, uid: int | None, memory_bytes: int, cpu_s: int, drawn_bytes: int = 0
+        self,
+        *,
+        arena_bytes: int,
+        cores: Collection[int],
+        uid: int | None,
+        memory_bytes: int,
+        cpu_s: int,
+        drawn_bytes: int = 0,
     ) -> WorkerProcess:
         """Start a worker behind its walls.
 
@@ -156,7 +187,7 @@ class ForkServer:
         limits = Limits(
             memory_bytes=memory_bytes,
             cpu_s=cpu_s,
-            core=core,
+            cores=sorted(cores),
             uid=uid,
             scratch=str(scratch),
             user_home=os.path.expanduser("~"),

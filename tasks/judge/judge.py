@@ -37,6 +37,8 @@ from tasks.variants.candidate import Candidate
 STUDY_MEMORY_BYTES = 8 << 30
 STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
+CORES_TO_BUILD = 2
+"""Of each judgement on a device: a build of C++ and CUDA has a file for each of two compilers."""
 SWITCH_S = 2e-4
 """With a device many threads compare large outputs; the one that stops a worker must not wait 5 ms for each of them."""
 NOT_OPEN = "the judge is not open; use it in a with statement"
@@ -44,7 +46,7 @@ DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks
 
 
 class Judge:
-    """Judges candidates, params.workers of them at once, each pinned to a core of its own.
+    """Judges candidates, params.workers of them at once, each pinned to cores of its own.
 
     Raises:
         MachineError: when entered on a machine that cannot judge.
@@ -182,8 +184,7 @@ class Judge:
             evidence.checks.clear()
             server = self._living_fork_server()
             try:
-                if screened.mentions_compile and self._device is None:  # it would take up the device before workers do
-                    server.warm_compiler()
+                server.load_compilers(screened.compilers)
                 self._examine_once(slot, server, problem, candidate, evidence, circumstances)
                 return
             except WorkerError:
@@ -210,7 +211,7 @@ class Judge:
         def spawn() -> WorkerProcess:
             return server.spawn(
                 arena_bytes=roomy_layout(study).num_bytes,
-                core=slot.core,
+                cores=slot.cores,
                 uid=slot.uid,
                 memory_bytes=params.memory_bytes,
                 cpu_s=int(cpu_s) + 1,
@@ -240,7 +241,7 @@ class Judge:
         return server.spawn(
             arena_bytes=layout.num_bytes,
             drawn_bytes=layout.input_bytes,
-            core=slot.core,
+            cores=slot.cores,
             uid=slot.uid,
             memory_bytes=STUDY_MEMORY_BYTES,
             cpu_s=STUDY_CPU_S,
@@ -263,7 +264,8 @@ class Judge:
         cores = sorted(os.sched_getaffinity(0))
         walls = self._walls(server, cores[0])
         uids = range(FIRST_UID, FIRST_UID + NUM_UIDS) if "uid" in walls else ()
-        self._slots.fill(self._params.workers, cores=cores, uids=uids)
+        cores_each = CORES_TO_BUILD if self._device else 1
+        self._slots.fill(self._params.workers, cores=cores, cores_each=cores_each, uids=uids)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
         if self._device is not None:
@@ -274,7 +276,7 @@ class Judge:
         last: object = "it cannot read the Python installation"
         for uid in (FIRST_UID, None) if os.geteuid() == 0 else (None,):
             try:
-                probe = server.spawn(arena_bytes=1 << 20, core=core, uid=uid, memory_bytes=1 << 30, cpu_s=60)
+                probe = server.spawn(arena_bytes=1 << 20, cores={core}, uid=uid, memory_bytes=1 << 30, cpu_s=60)
             except FullDeviceError as error:
                 raise MachineError(f"{error}; end what uses the device, or judge on another") from error
             except WorkerError as error:  # another user may not use the device

@@ -7,6 +7,7 @@ import ast
 import warnings
 from dataclasses import dataclass
 
+from tasks.judge import compilers
 from tasks.judge.verdict import Status
 from tasks.problems.parsing import parsed
 
@@ -21,8 +22,8 @@ class Screened:
     status: Status | None
     """REJECTED or COMPILE_ERROR, or None when the candidate may run."""
     detail: str = ""
-    mentions_compile: bool = False
-    """Whether loading the graph compiler ahead of time pays; decides nothing else."""
+    compilers: frozenset[str] = frozenset()
+    """Those that are worth loading ahead of time; decides nothing else."""
 
 
 def screen(source: str) -> Screened:
@@ -46,7 +47,7 @@ def screen(source: str) -> Screened:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name == CLASS_NAME and _lacks_forward(node, tree):
             return Screened(status=Status.REJECTED, detail=f"{CLASS_NAME} has no forward")
-    return Screened(status=None, mentions_compile="torch.compile" in source or "_dynamo" in source)
+    return Screened(status=None, compilers=compilers.mentioned(source))
 
 
 def _binds(tree: ast.AST, name: str) -> bool:

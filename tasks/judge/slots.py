@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """A core to judge on, and the user that workers there become."""
+    """Cores to judge on, and the user that workers there become."""
 
-    core: int
+    cores: frozenset[int]
     uid: int | None
 
 
@@ -26,15 +26,17 @@ class Slots:
         self._free: queue.LifoQueue[Slot] = queue.LifoQueue()
         self._reservations: list[socket.socket] = []
 
-    def fill(self, num_slots: int, *, cores: Sequence[int], uids: Sequence[int]) -> None:
+    def fill(self, num_slots: int, *, cores: Sequence[int], cores_each: int = 1, uids: Sequence[int]) -> None:
         """Make slots.
 
         Args:
+            cores_each: how many of the cores a slot has.
             uids: users that workers may become; empty where they cannot.
         """
         for index in reversed(range(num_slots)):
-            core = self._reserved("core", cores, index)
-            self._free.put(Slot(core=core, uid=self._reserved("user", uids, index) if uids else None))
+            places = range(index * cores_each, (index + 1) * cores_each)
+            own = frozenset(self._reserved("core", cores, place) for place in places)
+            self._free.put(Slot(cores=own, uid=self._reserved("user", uids, index) if uids else None))
 
     def close(self) -> None:
         for reservation in self._reservations:
@@ -57,11 +59,11 @@ class Slots:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[Slot]:
-        """A free slot, with this thread on its core: the referee and both workers take turns there."""
+        """A free slot, with this thread on its cores: the referee and both workers take turns there."""
         slot = self._free.get()
         cores = os.sched_getaffinity(0)
         try:
-            os.sched_setaffinity(0, {slot.core})
+            os.sched_setaffinity(0, slot.cores)
             yield slot
         finally:
             os.sched_setaffinity(0, cores)

@@ -5,23 +5,20 @@ worker gets a supervisor, which is the only parent it has and the only one left 
 """
 
 import contextlib
-import fcntl
 import gc
 import json
 import mmap
 import os
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
 
-from tasks.judge import cuda, remote_memory
+from tasks.judge import compilers, cuda, remote_memory
 from tasks.judge.walls import cgroup, sandbox
 from tasks.judge.wire import FRAME_BYTES
 from tasks.judge.worker import Worker
@@ -46,8 +43,8 @@ def main() -> None:
         if request["op"] == "spawn" and os.fork() == 0:
             control.close()
             _supervise(request, *fds)
-        if request["op"] == "warm_compiler":
-            _warm_compiler(Path(request["cache"]))
+        if request["op"] == "load_compilers":
+            control.send(json.dumps({"is_usable": _load_compilers(request)}).encode())
         for fd in fds:
             os.close(fd)
 
@@ -67,34 +64,13 @@ def _warm_up() -> None:
     gc.freeze()  # a copy's collections must not walk, and so copy, the pages of the original
 
 
-def _warm_compiler(cache: Path) -> None:
-    """Load the compiler of graphs and compile once, so that workers inherit what it found out about this machine.
-
-    The instruction set and the precompiled headers take 20 seconds; the headers stay in the cache folder, which workers
-    read and nobody but us writes.
-    """
-    cache.mkdir(parents=True, exist_ok=True)
-    with open(cache / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (cache / "complete").exists():  # a header cut short by a kill would be taken for a whole one
-            shutil.rmtree(cache / "files", ignore_errors=True)
-        (cache / "files").mkdir(exist_ok=True)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.tempdir = str(cache / "files")
-        with contextlib.suppress(Exception):  # without a C++ compiler candidates find out for themselves
-            torch.compile(lambda x: torch.relu(x @ x) * 2 + 1)(torch.ones(64, 64))
-            (cache / "complete").touch()
-        torch._dynamo.reset()
-        torch._dynamo.utils.counters.clear()  # a worker's count of compiled frames decides its track
-    gc.collect()
-    gc.freeze()
-
-
-def _use_own_compiler_files(scratch: str) -> None:
-    """What the cache lacks goes to the worker's scratch folder."""
-    codecache: Any = sys.modules.get("torch._inductor.codecache")
-    if codecache is not None:
-        codecache._HEADER_DIR = f"{scratch}/headers"
-        codecache._HEADER_LOCK_DIR = f"{scratch}/headers/locks"
+def _load_compilers(request: dict[str, Any]) -> bool:
+    """Load what copies would load; returns whether they can use their device all the same."""
+    cache = Path(request["cache"])
+    if request["for_device"]:
+        return compilers.load_for_device(request["names"], cache)
+    compilers.load_for_processor(cache)
+    return True
 
 
 def _supervise(request: dict[str, Any], connection_fd: int, log_fd: int, life_fd: int, *arena_fds: int) -> NoReturn:
@@ -107,7 +83,7 @@ def _supervise(request: dict[str, Any], connection_fd: int, log_fd: int, life_fd
     sandbox.adopt_orphans()
     limits = sandbox.Limits.from_json(request["limits"])
     with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, {limits.core})
+        os.sched_setaffinity(0, limits.cores)
     with contextlib.suppress(OSError):  # only root may; fewer interruptions, steadier times
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
     walls = sandbox.leave_spaces()
@@ -144,7 +120,7 @@ def _work(
         walls.append("cgroup")
     walls += sandbox.confine(limits)
     sandbox.die_with_parent(signal.SIGKILL)  # becoming another user has undone it
-    _use_own_compiler_files(limits.scratch)
+    compilers.use_own_files(limits.scratch)
     # A fork leaves torch's thread pool to be made anew by whoever asks first, and two that ask at once crash.
     torch.set_num_threads(1)
     memory = _memory(4, request["arena_bytes"], text if len(arena_fds) == 1 else None)

@@ -22,9 +22,8 @@ from tasks.variants.kernels.scans import cumulation
 from tasks.variants.kernels.steps import Site, natural
 from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for, triton_kernel_for_scan
 from tasks.variants.kernels.values import Shape
-from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
-from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, with_functions
+from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, free_number, with_functions
 from tasks.variants.rewriting import rewrite
 
 Found = tuple[TritonKernel, Site]
@@ -45,6 +44,7 @@ def fused{number}({arguments}, out_shape={out_shape}):
     launch(kernel{number}, {number}, {programs}, {warps}, tensors, {scalars}out)
     return out
 """
+_NAMES = ("plain{}", "kernel{}", "fused{}")
 
 
 @rewrite(IN_TRITON)
@@ -106,8 +106,7 @@ def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | 
     model, forward = read_model(program.code), find_method(program, "forward")
     if model is None or forward is None:
         return None
-    taken = names_bound_in(program.body)
-    number = next(number for number in range(99) if f"fused{number}" not in taken)
+    number = free_number(program, _NAMES)
     found = kernel_in(model, f"kernel{number}")
     if found is None:
         return None

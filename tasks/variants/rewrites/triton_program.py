@@ -1,6 +1,8 @@
 """What programs with Triton kernels share: imports, and functions that say where kernels fit and launch them."""
 
 import ast
+import itertools
+import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -42,6 +44,12 @@ def launch(kernel, number, programs, warps, tensors, *others):
     else:
         launcher(*arguments, *others)
 """
+
+
+def free_number(program: cst.Module, names: Sequence[str]) -> int:
+    """The least number with which none of the names, such as "product{}", is a word of the program."""
+    taken = set(re.findall(r"\w+", program.code))
+    return next(number for number in itertools.count() if not taken & {name.format(number) for name in names})
 
 
 def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cst.Module | None:

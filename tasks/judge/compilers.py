@@ -1,0 +1,112 @@
+"""The compilers that candidates ask for: by which words they are known, and loading them before workers start.
+
+What a fork server has loaded its copies need not load: on a device that is 0.5 to 9 seconds a process.
+"""
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+COMPILERS = GRAPHS, TRITON, NATIVE = "graphs", "triton", "native"
+_WORDS = {GRAPHS: ("torch.compile", "_dynamo", "_inductor"), TRITON: ("triton",), NATIVE: ("cpp_extension",)}
+_MODULES = {
+    NATIVE: ("torch.utils.cpp_extension",),
+    TRITON: ("triton", "triton.language"),
+    GRAPHS: (
+        "triton",
+        "torch._dynamo.backends.inductor",
+        "torch._inductor.compile_fx",
+        "torch._inductor.select_algorithm",
+        "torch._inductor.cudagraph_trees",
+        "torch._inductor.fx_passes.fuse_attention",
+        "torch._inductor.codegen.cuda_combined_scheduling",
+        "torch.export._trace",
+    ),
+}
+_DRIVER_FILE = "/dev/nvidia-uvm"  # opened by cuInit, and not by what only lists devices
+
+
+def mentioned(source: str) -> frozenset[str]:
+    """The compilers that a candidate's text has words of."""
+    return frozenset(name for name, words in _WORDS.items() if any(word in source for word in words))
+
+
+def load_for_processor(cache: Path) -> None:
+    """Load the compiler of graphs and compile once, so that workers inherit what it found out about this machine.
+
+    The instruction set and the precompiled headers take 20 seconds; the headers stay in the cache folder, which workers
+    read and nobody but us writes.
+    """
+    import torch
+
+    cache.mkdir(parents=True, exist_ok=True)
+    with open(cache / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (cache / "complete").exists():  # a header cut short by a kill would be taken for a whole one
+            shutil.rmtree(cache / "files", ignore_errors=True)
+        (cache / "files").mkdir(exist_ok=True)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.tempdir = str(cache / "files")
+        with contextlib.suppress(Exception):  # without a C++ compiler candidates find out for themselves
+            torch.compile(lambda x: torch.relu(x @ x) * 2 + 1)(torch.ones(64, 64))
+            (cache / "complete").touch()
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()  # a worker's count of compiled frames decides its track
+    _keep()
+
+
+def load_for_device(names: Collection[str], cache: Path) -> bool:
+    """Load compilers without taking up the device, which no copy of this process could use any more.
+
+    Whoever asks meanwhile whether there is one hears yes, from us and not from the driver.
+
+    Args:
+        cache: where what Triton compiles for itself stays.
+
+    Returns:
+        Whether copies of this process can use the device.
+    """
+    import torch
+
+    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True
+    try:
+        for module in dict.fromkeys(module for name in names for module in _MODULES[name]):
+            with contextlib.suppress(ImportError):  # candidates that need it find out for themselves
+                importlib.import_module(module)
+        if "triton" in sys.modules:
+            os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
+            with contextlib.suppress(Exception):  # as where there is no C compiler
+                assert sys.modules["triton"].runtime.driver.active
+    finally:
+        torch.cuda.is_available = asked
+    _keep()
+    return not _has_taken_up_driver()
+
+
+def use_own_files(scratch: str) -> None:
+    """What the cache lacks goes to the worker's scratch folder."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if codecache is not None:
+        codecache._HEADER_DIR = f"{scratch}/headers"
+        codecache._HEADER_LOCK_DIR = f"{scratch}/headers/locks"
+
+
+def _has_taken_up_driver() -> bool:
+    links = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return _DRIVER_FILE in links
+
+
+def _keep() -> None:
+    """A copy's collections must not walk, and so copy, the pages of what is loaded."""
+    gc.collect()
+    gc.freeze()
