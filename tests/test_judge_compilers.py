@@ -41,7 +41,7 @@ def server() -> Iterator[ForkServer]:
 
 
 def spawned(server: ForkServer) -> int:
-    worker = server.spawn(arena_bytes=1 << 20, cores={0}, uid=None, memory_bytes=1 << 30, cpu_s=60)
+    worker = server.spawn(arena_bytes=1 << 20, cores=[0], uid=None, memory_bytes=1 << 30, cpu_s=60)
     worker.end()
     return worker.pid
 
@@ -92,6 +92,6 @@ def test_slots_on_a_device_have_cores_for_two_compilers() -> None:
     first = 1_000_000 + os.getpid() * 10
     slots.fill(2, cores=range(first, first + 4), cores_each=2, uids=())
     try:
-        assert [slots._free.get().cores for _ in range(2)] == [{first, first + 1}, {first + 2, first + 3}]
+        assert [slots._free.get().cores for _ in range(2)] == [(first, first + 1), (first + 2, first + 3)]
     finally:
         slots.close()

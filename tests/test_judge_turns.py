@@ -6,13 +6,29 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.lease import Lease
+from tasks.judge.processes import WorkerProcess
 from tasks.judge.reference import LAYOUT, Reference
-from tests.judge_builders import problem
+from tests.judge_builders import problem, problem_of
 
+COUNTS_CORES = """
+import os
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.fill_(len(os.sched_getaffinity(0)))
+
+def get_inputs():
+    return [torch.zeros(1)]
+
+def get_init_inputs():
+    return []
+"""
 AT_LARGE, WAITS, ALONE = (False, False), (True, False), (True, True)
 
 
@@ -37,13 +53,18 @@ def lease() -> NotedLease:
 
 
 @pytest.fixture
-def reference(tmp_path: Path, lease: NotedLease) -> Iterator[Reference]:
+def worker(tmp_path: Path, lease: NotedLease) -> Iterator[WorkerProcess]:
     server = ForkServer(tmp_path, lease=cast(Lease, lease))
-    core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, cores={core}, uid=None, memory_bytes=2 << 30, cpu_s=60)
-    yield Reference(problem("bfloat16_linear"), worker)
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, cores=cores, uid=None, memory_bytes=2 << 30, cpu_s=60)
+    yield worker
     worker.end()
     server.close()
+
+
+@pytest.fixture
+def reference(worker: WorkerProcess) -> Reference:
+    return Reference(problem("bfloat16_linear"), worker)
 
 
 def test_a_model_is_built_beside_others_the_first_time_only(reference: Reference, lease: NotedLease) -> None:
@@ -62,3 +83,12 @@ def test_a_model_is_called_beside_others_the_first_time_only(reference: Referenc
     for _ in range(3):
         reference.call(inputs.block)
     assert lease.turns == [AT_LARGE, ALONE, ALONE]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_what_is_timed_has_one_core_and_what_is_built_has_all(worker: WorkerProcess) -> None:
+    reference = Reference(problem_of(COUNTS_CORES), worker)
+    reference.weights([0])
+    inputs = reference.draw(0, carries_numbers=False)
+    reference.expect_inputs(inputs)
+    assert [reference.call(inputs.block)[1].view(np.float32)[0] for _ in range(3)] == [2, 1, 1]

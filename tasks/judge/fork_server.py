@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ class ForkServer:
         self,
         *,
         arena_bytes: int,
-        cores: Collection[int],
+        cores: Sequence[int],
         uid: int | None,
         memory_bytes: int,
         cpu_s: int,
@@ -160,6 +160,7 @@ class ForkServer:
         """Start a worker behind its walls.
 
         Args:
+            cores: the one to run on, and others that it may build on besides.
             drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
 
         Raises:
@@ -182,12 +183,12 @@ class ForkServer:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             log_read, log_write = os.pipe()
             life_read, life_write = os.pipe()
-            worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd)
+            worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd, cores)
             unfinished.pop_all()
         limits = Limits(
             memory_bytes=memory_bytes,
             cpu_s=cpu_s,
-            cores=sorted(cores),
+            core=cores[0],
             uid=uid,
             scratch=str(scratch),
             user_home=os.path.expanduser("~"),

@@ -38,7 +38,7 @@ STUDY_MEMORY_BYTES = 8 << 30
 STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
 CORES_TO_BUILD = 2
-"""Of each judgement on a device: a build of C++ and CUDA has a file for each of two compilers."""
+"""On a device, for each judgement: a build of C++ and CUDA has a file for each of two compilers."""
 SWITCH_S = 2e-4
 """With a device many threads compare large outputs; the one that stops a worker must not wait 5 ms for each of them."""
 NOT_OPEN = "the judge is not open; use it in a with statement"
@@ -46,7 +46,7 @@ DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks
 
 
 class Judge:
-    """Judges candidates, params.workers of them at once, each pinned to cores of its own.
+    """Judges candidates, params.workers of them at once, each pinned to a core of its own.
 
     Raises:
         MachineError: when entered on a machine that cannot judge.
@@ -276,7 +276,7 @@ class Judge:
         last: object = "it cannot read the Python installation"
         for uid in (FIRST_UID, None) if os.geteuid() == 0 else (None,):
             try:
-                probe = server.spawn(arena_bytes=1 << 20, cores={core}, uid=uid, memory_bytes=1 << 30, cpu_s=60)
+                probe = server.spawn(arena_bytes=1 << 20, cores=[core], uid=uid, memory_bytes=1 << 30, cpu_s=60)
             except FullDeviceError as error:
                 raise MachineError(f"{error}; end what uses the device, or judge on another") from error
             except WorkerError as error:  # another user may not use the device

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,11 @@ class WorkerProcess:
         scratch: Path,
         lease: Lease | None,
         crowd: Crowd,
+        cores: Sequence[int],
     ) -> None:
         self.arena = arena
         self._crowd = crowd
+        self._cores = cores
         self._lease = lease
         self._waited_s = 0.0
         self._done: set[str] = set()
@@ -118,7 +121,10 @@ class WorkerProcess:
             self._done.add(kind)
             alone = operation in ALONE and not may_compile
             waits = not may_compile and operation not in AT_LARGE
-            with self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s:
+            with (
+                self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s,
+                contextlib.nullcontext() if waits else self._all_cores(),
+            ):
                 self._waited_s += waited_s
                 answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
                 if alone:
@@ -131,6 +137,19 @@ class WorkerProcess:
                 raise WireError("the process sent something that is not an answer")
             raise Failure(str(failure.get("kind", "raised")), str(failure.get("text", "")))
         return answer, taken
+
+    @contextlib.contextmanager
+    def _all_cores(self) -> Iterator[None]:
+        """Let what the program starts meanwhile, such as compilers, have all its cores. What is timed stays on one."""
+        self._move_to(self._cores)
+        try:
+            yield
+        finally:
+            self._move_to(self._cores[:1])
+
+    def _move_to(self, cores: Sequence[int]) -> None:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(self.pid, cores)
 
     def referees_turn(self) -> contextlib.AbstractContextManager[None]:
         """The worker's device for what the referee computes with blocks there."""

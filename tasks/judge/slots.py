@@ -12,7 +12,8 @@ from dataclasses import dataclass
 class Slot:
     """Cores to judge on, and the user that workers there become."""
 
-    cores: frozenset[int]
+    cores: tuple[int, ...]
+    """Where referee and workers take turns is the first; the others are for compilers besides."""
     uid: int | None
 
 
@@ -35,7 +36,7 @@ class Slots:
         """
         for index in reversed(range(num_slots)):
             places = range(index * cores_each, (index + 1) * cores_each)
-            own = frozenset(self._reserved("core", cores, place) for place in places)
+            own = tuple(self._reserved("core", cores, place) for place in places)
             self._free.put(Slot(cores=own, uid=self._reserved("user", uids, index) if uids else None))
 
     def close(self) -> None:
@@ -59,11 +60,11 @@ class Slots:
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[Slot]:
-        """A free slot, with this thread on its cores: the referee and both workers take turns there."""
+        """A free slot, with this thread on its first core: the referee and both workers take turns there."""
         slot = self._free.get()
         cores = os.sched_getaffinity(0)
         try:
-            os.sched_setaffinity(0, slot.cores)
+            os.sched_setaffinity(0, slot.cores[:1])
             yield slot
         finally:
             os.sched_setaffinity(0, cores)

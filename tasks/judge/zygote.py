@@ -83,7 +83,7 @@ def _supervise(request: dict[str, Any], connection_fd: int, log_fd: int, life_fd
     sandbox.adopt_orphans()
     limits = sandbox.Limits.from_json(request["limits"])
     with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, limits.cores)
+        os.sched_setaffinity(0, {limits.core})
     with contextlib.suppress(OSError):  # only root may; fewer interruptions, steadier times
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
     walls = sandbox.leave_spaces()

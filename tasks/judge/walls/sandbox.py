@@ -35,7 +35,7 @@ class Limits:
     memory_bytes: int
     """Beyond what the process starts with."""
     cpu_s: int
-    cores: list[int]
+    core: int
     uid: int | None
     """The user to become, where we may choose; None to stay who we are."""
     scratch: str
