@@ -46,16 +46,15 @@ class Kernel:
         return self.function(*arguments)
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., "Kernel"]:
-        def launch(*arguments: Any, num_warps: int | None = None, num_stages: int = 3, **constants: int) -> Kernel:
-            assert (num_warps is None) == (len(grid) == 3 or bool(constants)), "options are for the first launch"
+        def launch(*arguments: Any, num_warps: int | None = None, num_stages: int = 3) -> Kernel:
+            assert (num_warps is None) == (len(grid) == 3), "options are for the first launch"
             for number in range(grid[0]):
                 PROGRAM[0] = number
                 self.function(
                     *[
                         Pointer(each.view(-1), torch.tensor(0)) if isinstance(each, Tensor) else each
                         for each in arguments
-                    ],
-                    **constants,
+                    ]
                 )
                 self.programs_run += 1
             return self

@@ -41,7 +41,7 @@ def fused{number}({arguments}, out_shape={out_shape}):
     if not fits(tensors, [{shapes}]):
         return plain{number}({arguments})
     out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
-    launch(kernel{number}, {number}, {programs}, {warps}, tensors, {scalars}out)
+    launch(kernel{number}, {number}, {programs}, tensors, {scalars}out, num_warps={warps})
     return out
 """
 _NAMES = ("plain{}", "kernel{}", "fused{}")

@@ -28,17 +28,17 @@ LAUNCHING = """
 LAUNCHERS = {}
 
 
-def launch(kernel, number, programs, warps, tensors, *others):
+def launch(kernel, number, programs, tensors, *others, **options):
     # Triton looks at all arguments of every launch, which takes longer than a small kernel; here only addresses differ.
     key = number, tensors[0].get_device()
     launcher = LAUNCHERS.get(key)
     arguments = [tensor.contiguous() for tensor in tensors]
     for tensor in arguments:
         if tensor.data_ptr() % 16:
-            kernel[(programs,)](*arguments, *others, num_warps=warps)
+            kernel[(programs,)](*arguments, *others, **options)
             return
     if launcher is None:
-        compiled = kernel[(programs,)](*arguments, *others, num_warps=warps)
+        compiled = kernel[(programs,)](*arguments, *others, **options)
         if compiled is not None:  # Triton's interpreter compiles nothing
             LAUNCHERS[key] = compiled[(programs, 1, 1)]
     else:
