@@ -10,6 +10,7 @@ import pytest
 
 from tasks.errors import MachineError
 from tasks.judge import fork_server
+from tasks.judge.compilers import GRAPHS
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Status, Verdict
@@ -103,7 +104,7 @@ def test_no_header_is_compiled_where_it_would_not_fit(disk: Disk, monkeypatch: p
     server = ForkServer(scratch.path)
     try:
         with pytest.raises(MachineError, match=str(path)):
-            server.warm_compiler()
+            server.load_compilers([GRAPHS])
     finally:
         server.close()
         scratch.remove()

@@ -17,14 +17,32 @@ from tests.judge_builders import problem, problem_of
 
 COUNTS_CORES = """
 import os
+import subprocess
+import threading
 import torch
 
 class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.asked, self.answered, self.count = threading.Event(), threading.Event(), 0
+        threading.Thread(target=self.answer, daemon=True).start()
+        self.child = subprocess.Popen(["sleep", "60"])
+
+    def answer(self):
+        while self.asked.wait():
+            self.count = len(os.sched_getaffinity(0))
+            self.asked.clear()
+            self.answered.set()
+
     def forward(self, x):
-        return x.fill_(len(os.sched_getaffinity(0)))
+        self.asked.set()
+        self.answered.wait()
+        self.answered.clear()
+        counts = len(os.sched_getaffinity(0)), self.count, len(os.sched_getaffinity(self.child.pid))
+        return x + torch.tensor(counts)
 
 def get_inputs():
-    return [torch.zeros(1)]
+    return [torch.zeros(3)]
 
 def get_init_inputs():
     return []
@@ -91,4 +109,5 @@ def test_what_is_timed_has_one_core_and_what_is_built_has_all(worker: WorkerProc
     reference.weights([0])
     inputs = reference.draw(0, carries_numbers=False)
     reference.expect_inputs(inputs)
-    assert [reference.call(inputs.block)[1].view(np.float32)[0] for _ in range(3)] == [2, 1, 1]
+    counts = [reference.call(inputs.block)[1].view(np.float32)[:3].tolist() for _ in range(2)]
+    assert counts == [[2, 1, 1], [1, 1, 1]]  # thread and child were gathered after the constructor

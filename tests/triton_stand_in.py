@@ -126,6 +126,7 @@ def _language() -> dict[str, Any]:
         "minimum": _extremum("minimum"),
         "dot": _dot,
         "cast": _cast,
+        "trans": lambda value: value.mT,
         "cdiv": lambda size, step: -(-size // step),
         "constexpr": int,
         "abs": torch.abs,

@@ -9,11 +9,14 @@ import gc
 import importlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
+
+from tasks.judge.walls import sandbox
 
 COMPILERS = GRAPHS, TRITON, NATIVE = "graphs", "triton", "native"
 _WORDS = {GRAPHS: ("torch.compile", "_dynamo", "_inductor"), TRITON: ("triton",), NATIVE: ("cpp_extension",)}
@@ -62,32 +65,18 @@ def load_for_processor(cache: Path) -> None:
     _keep()
 
 
-def load_for_device(names: Collection[str], cache: Path) -> bool:
-    """Load compilers without taking up the device, which no copy of this process could use any more.
+def load_for_device(names: Collection[str], scratch: Path) -> None:
+    """Load compilers, unless that takes up the device, which no copy of this process could use any more.
 
-    Whoever asks meanwhile whether there is one hears yes, from us and not from the driver.
+    A copy tries it first, and is all that is lost then.
 
     Args:
-        cache: where what Triton compiles for itself stays.
-
-    Returns:
-        Whether copies of this process can use the device.
+        scratch: where what Triton compiles for itself is kept, which nobody else may write to.
     """
-    import torch
-
-    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True
-    try:
-        for module in dict.fromkeys(module for name in names for module in _MODULES[name]):
-            with contextlib.suppress(ImportError):  # candidates that need it find out for themselves
-                importlib.import_module(module)
-        if "triton" in sys.modules:
-            os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
-            with contextlib.suppress(Exception):  # as where there is no C compiler
-                assert sys.modules["triton"].runtime.driver.active
-    finally:
-        torch.cuda.is_available = asked
-    _keep()
-    return not _has_taken_up_driver()
+    os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton-", dir=scratch)
+    if _is_harmless(names):
+        _load(names)
+        _keep()
 
 
 def use_own_files(scratch: str) -> None:
@@ -96,6 +85,34 @@ def use_own_files(scratch: str) -> None:
     if codecache is not None:
         codecache._HEADER_DIR = f"{scratch}/headers"
         codecache._HEADER_LOCK_DIR = f"{scratch}/headers/locks"
+
+
+def _is_harmless(names: Collection[str]) -> bool:
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        sandbox.die_with_parent(signal.SIGKILL)
+        _load(names)
+        os.write(writing, b"spoiled" if _has_taken_up_driver() else b"harmless")
+        os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as answer:
+        return answer.read() == b"harmless"
+
+
+def _load(names: Collection[str]) -> None:
+    """Import what compiles. Who asks meanwhile whether there is a device hears yes, from us and not from the driver."""
+    import torch
+
+    asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True
+    try:
+        for module in dict.fromkeys(module for name in names for module in _MODULES[name]):
+            with contextlib.suppress(Exception):  # candidates that need it find out for themselves
+                importlib.import_module(module)
+        if "triton" in sys.modules:
+            with contextlib.suppress(Exception):  # as where there is no C compiler
+                _ = sys.modules["triton"].runtime.driver.active
+    finally:
+        torch.cuda.is_available = asked
 
 
 def _has_taken_up_driver() -> bool:

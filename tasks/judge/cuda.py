@@ -67,18 +67,17 @@ class Device:
             self._driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise MachineError(f"there is no cuda:{index} here: {error}; set judge.device to cpu") from error
-        self._handle, self._context = ctypes.c_int(), ctypes.c_void_p()
+        self._handle, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+        granularity = ctypes.c_size_t()
         try:
             self._call("cuInit", 0)
             self._call("cuDeviceGet", ctypes.byref(self._handle), index)
             self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._handle)
+            self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties), 0)
+            self._call("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
         except (MachineError, MemoryError) as error:
             raise MachineError(f"cuda:{index} cannot be used: {error}; set judge.device to cpu") from error
-        granularity = ctypes.c_size_t()
-        self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties), 0)
         self._granularity = granularity.value
-        self._stream = ctypes.c_void_p()
-        self._call("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
-from tasks.judge.compilers import COMPILERS, GRAPHS
+from tasks.judge.compilers import GRAPHS
 from tasks.judge.cuda import Device, DeviceArena
 from tasks.judge.lease import Lease
 from tasks.judge.processes import END_S, START_S, WorkerProcess
@@ -27,6 +27,7 @@ from tasks.judge.wire import Arena
 
 PROGRAM = "tasks.judge.zygote"
 STARTS = 3
+LOAD_S = 300.0
 TOGETHER_BYTES = 2 << 30  # beyond what one process may use: for compilers, and the scratch folder, which lies in memory
 DEVICE_BYTES = 8 << 30  # what a driver keeps of its own, and for the larger compilers
 HEADER_BYTES = 256 << 20  # the precompiled headers of torch 2.13 take 150 MiB
@@ -118,7 +119,7 @@ class ForkServer:
 
         Raises:
             MachineError: if those headers are still to be compiled and will not fit on the disk.
-            WorkerError: if the fork server ends meanwhile.
+            WorkerError: if the fork server ends meanwhile, or takes too long.
         """
         with self._lock:
             # On a processor the others load in a moment.
@@ -127,25 +128,22 @@ class ForkServer:
                 return
             if self._device is None and not (self._compiler_cache / "complete").exists():
                 require_space(self._compiler_cache, num_bytes=HEADER_BYTES, remedy=CACHE_REMEDY)
-            request = {"op": "load_compilers", "names": sorted(wanted), "for_device": self._device is not None}
-            self._send({**request, "cache": str(self._compiler_cache)}, [])
-            if self._is_usable():
-                self._loaded |= wanted
-            else:
-                self._start_without_compilers()
+            where = {"cache": str(self._compiler_cache), "scratch": str(self._scratch)}
+            self._send(
+                {"op": "load_compilers", "names": sorted(wanted), "for_device": self._device is not None, **where}, []
+            )
+            self._await_loaded()
+            self._loaded |= wanted
 
-    def _is_usable(self) -> bool:
-        """What the fork server says of itself when it has loaded compilers."""
-        if not select.select([self._control], [], [], START_S)[0] or not (frame := self._control.recv(1 << 16)):
-            raise WorkerError(f"the judge's fork server ended while it loaded compilers:\n{self._last_words}")
-        return bool(json.loads(frame)["is_usable"])
-
-    def _start_without_compilers(self) -> None:
-        """Take another process, in which every candidate loads its own; present workers end with the old one."""
-        spoiled = self._control
-        self.facts = self._start()
-        self._loaded = set(COMPILERS)
-        spoiled.close()
+    def _await_loaded(self) -> None:
+        try:
+            if select.select([self._control], [], [], LOAD_S)[0] and self._control.recv(1 << 16):
+                return
+        except (OSError, ValueError):  # it has died, or was closed meanwhile
+            pass
+        self._process.kill()  # whoever asks again starts another
+        self._process.wait()
+        raise WorkerError(f"the judge's fork server failed to load compilers:\n{self._last_words}")
 
     def spawn(
         self,

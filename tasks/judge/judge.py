@@ -37,8 +37,6 @@ from tasks.variants.candidate import Candidate
 STUDY_MEMORY_BYTES = 8 << 30
 STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
-CORES_TO_BUILD = 2
-"""On a device, for each judgement: a build of C++ and CUDA has a file for each of two compilers."""
 SWITCH_S = 2e-4
 """With a device many threads compare large outputs; the one that stops a worker must not wait 5 ms for each of them."""
 NOT_OPEN = "the judge is not open; use it in a with statement"
@@ -217,7 +215,10 @@ class Judge:
                 cpu_s=int(cpu_s) + 1,
             )
 
-        study = self._studies.take(problem, lambda layout: self._spawn_study(slot, server, layout))
+        try:
+            study = self._studies.take(problem, lambda layout: self._spawn_study(slot, server, layout))
+        except MemoryError as error:
+            raise FullDeviceError(f"the problem cannot be studied: {error}") from error
         try:
             examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
             try:
@@ -264,8 +265,7 @@ class Judge:
         cores = sorted(os.sched_getaffinity(0))
         walls = self._walls(server, cores[0])
         uids = range(FIRST_UID, FIRST_UID + NUM_UIDS) if "uid" in walls else ()
-        cores_each = CORES_TO_BUILD if self._device else 1
-        self._slots.fill(self._params.workers, cores=cores, cores_each=cores_each, uids=uids)
+        self._slots.fill(self._params.workers, cores=cores, uids=uids, has_spare=self._device is not None)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
         if self._device is not None:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -121,12 +121,13 @@ class WorkerProcess:
             self._done.add(kind)
             alone = operation in ALONE and not may_compile
             waits = not may_compile and operation not in AT_LARGE
-            with (
-                self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s,
-                contextlib.nullcontext() if waits else self._all_cores(),
-            ):
+            with self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s:
                 self._waited_s += waited_s
+                if builds := operation == "load" or may_compile:
+                    self._spread()
                 answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
+                if builds:
+                    self._gather()
                 if alone:
                     taken = replace(taken, outer_ms=taken.outer_ms + self._lease.await_quiet())
         if answer.get("id") != self._last_id:
@@ -138,18 +139,17 @@ class WorkerProcess:
             raise Failure(str(failure.get("kind", "raised")), str(failure.get("text", "")))
         return answer, taken
 
-    @contextlib.contextmanager
-    def _all_cores(self) -> Iterator[None]:
-        """Let what the program starts meanwhile, such as compilers, have all its cores. What is timed stays on one."""
-        self._move_to(self._cores)
-        try:
-            yield
-        finally:
-            self._move_to(self._cores[:1])
+    def _spread(self) -> None:
+        """Let what the program starts from now on, such as compilers, have all its cores."""
+        _move(self.pid, self._cores)
 
-    def _move_to(self, cores: Sequence[int]) -> None:
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(self.pid, cores)
+    def _gather(self) -> None:
+        """Have all that it has started, none of which runs now, on the one core where it is timed."""
+        if len(self._cores) > 1:
+            for pid in (self.pid, *self._stopped):
+                with contextlib.suppress(OSError):
+                    for thread in os.listdir(f"/proc/{pid}/task"):
+                        _move(int(thread), self._cores[:1])
 
     def referees_turn(self) -> contextlib.AbstractContextManager[None]:
         """The worker's device for what the referee computes with blocks there."""
@@ -217,6 +217,11 @@ class WorkerProcess:
         if self._pid_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pid_fd, number)
+
+
+def _move(thread: int, cores: Sequence[int]) -> None:
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(thread, cores)
 
 
 def descendants(pid: int) -> list[int]:

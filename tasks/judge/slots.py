@@ -13,7 +13,7 @@ class Slot:
     """Cores to judge on, and the user that workers there become."""
 
     cores: tuple[int, ...]
-    """Where referee and workers take turns is the first; the others are for compilers besides."""
+    """Where referee and workers take turns is the first; a second is for compilers besides."""
     uid: int | None
 
 
@@ -27,17 +27,19 @@ class Slots:
         self._free: queue.LifoQueue[Slot] = queue.LifoQueue()
         self._reservations: list[socket.socket] = []
 
-    def fill(self, num_slots: int, *, cores: Sequence[int], cores_each: int = 1, uids: Sequence[int]) -> None:
+    def fill(self, num_slots: int, *, cores: Sequence[int], uids: Sequence[int], has_spare: bool = False) -> None:
         """Make slots.
 
         Args:
-            cores_each: how many of the cores a slot has.
             uids: users that workers may become; empty where they cannot.
+            has_spare: whether a slot gets a second core, one that nobody runs on, as long as there are such.
         """
+        own = [self._reserved("core", cores, index) for index in range(num_slots)]
+        spare = [core for core in reversed(cores) if not self._is_taken("core", core)] if has_spare else []
         for index in reversed(range(num_slots)):
-            places = range(index * cores_each, (index + 1) * cores_each)
-            own = tuple(self._reserved("core", cores, place) for place in places)
-            self._free.put(Slot(cores=own, uid=self._reserved("user", uids, index) if uids else None))
+            second = (spare[index % len(spare)],) if spare else ()
+            uid = self._reserved("user", uids, index) if uids else None
+            self._free.put(Slot(cores=(own[index], *second), uid=uid))
 
     def close(self) -> None:
         for reservation in self._reservations:
@@ -49,14 +51,21 @@ class Slots:
         for number in (*numbers[index:], *numbers[:index]):
             reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:
-                # A name without a file, which the kernel forgets when this process ends, however it ends.
-                reservation.bind(f"\0cuda-l1-judge-{kind}-{number}")
+                reservation.bind(_name(kind, number))
             except OSError:
                 reservation.close()
                 continue
             self._reservations.append(reservation)
             return number
         return numbers[index]
+
+    def _is_taken(self, kind: str, number: int) -> bool:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as trial:
+            try:
+                trial.bind(_name(kind, number))
+            except OSError:
+                return True
+        return False
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[Slot]:
@@ -69,3 +78,8 @@ class Slots:
         finally:
             os.sched_setaffinity(0, cores)
             self._free.put(slot)
+
+
+def _name(kind: str, number: int) -> str:
+    """Of a socket without a file, which the kernel forgets when its process ends, however it ends."""
+    return f"\0cuda-l1-judge-{kind}-{number}"

@@ -44,7 +44,8 @@ def main() -> None:
             control.close()
             _supervise(request, *fds)
         if request["op"] == "load_compilers":
-            control.send(json.dumps({"is_usable": _load_compilers(request)}).encode())
+            _load_compilers(request)
+            control.send(b"loaded")
         for fd in fds:
             os.close(fd)
 
@@ -64,13 +65,11 @@ def _warm_up() -> None:
     gc.freeze()  # a copy's collections must not walk, and so copy, the pages of the original
 
 
-def _load_compilers(request: dict[str, Any]) -> bool:
-    """Load what copies would load; returns whether they can use their device all the same."""
-    cache = Path(request["cache"])
+def _load_compilers(request: dict[str, Any]) -> None:
     if request["for_device"]:
-        return compilers.load_for_device(request["names"], cache)
-    compilers.load_for_processor(cache)
-    return True
+        compilers.load_for_device(request["names"], Path(request["scratch"]))
+    else:
+        compilers.load_for_processor(Path(request["cache"]))
 
 
 def _supervise(request: dict[str, Any], connection_fd: int, log_fd: int, life_fd: int, *arena_fds: int) -> NoReturn:

@@ -13,7 +13,7 @@ from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_gra
 from tasks.variants.rewrites.cuda_layers import benchmark_convolutions, compile_forward_tuned, keep_channels_last
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewrites.triton import IN_TRITON
-from tasks.variants.rewrites.triton_products import PRODUCT
+from tasks.variants.rewrites.triton_multiplying import PRODUCT
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
 MOST_KERNELS = 6

@@ -1,22 +1,16 @@
 """Matrix products in a forward: which there are, of which shapes, and what they read."""
 
 import ast
-import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tasks.variants.kernels.calls import layer_called, torch_call
+from tasks.variants.kernels.expressions import expressions
 from tasks.variants.kernels.model import Model
 from tasks.variants.kernels.shapes import Shapes
-from tasks.variants.kernels.steps import Site, Step, single_assignment
+from tasks.variants.kernels.steps import Site
 from tasks.variants.kernels.values import Layer, Shape, is_size
-
-_DEFERRED = (
-    *(ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-    *(ast.IfExp, ast.BoolOp, ast.NamedExpr),
-)
-"""What may compute a part of itself later, several times or not at all, or bind a name on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +54,11 @@ class MatrixProduct:
 
 def matrix_products(model: Model) -> Iterator[MatrixProduct]:
     """Every product of a forward whose shapes the text tells, the last first."""
-    steps = single_assignment(model)
-    if steps is None or any(step.bound for step in steps):
-        return
-    shapes = Shapes(dict(model.shapes.values))
-    for step in steps:
-        if step.targets:
-            shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
-    for place in reversed(range(len(steps))):
-        value = steps[place].value
-        if any(isinstance(node, _DEFERRED) for node in ast.walk(value)):
-            continue
-        for node in ast.walk(value):
-            if isinstance(node, ast.expr) and (operands := _operands(node, shapes)) is not None:
-                apart = _with_step_of_its_own(steps, place, node)
-                product = _product(*operands, Site.of(model, apart, [place]))
-                if product is not None:
-                    yield product
+    for node, shapes, site in expressions(model):
+        operands = _operands(node, shapes)
+        product = _product(*operands, site) if operands else None
+        if product is not None:
+            yield product
 
 
 def _operands(node: ast.expr, shapes: Shapes) -> tuple[Factor, Factor, str] | None:
@@ -134,7 +116,7 @@ def _transposed(node: ast.expr, shapes: Shapes) -> ast.expr | None:
     return inner if is_plain or len(shapes.shape(inner) or ()) == 2 else None
 
 
-def _product(left: Factor, right: Factor, bias: str, site: Site) -> MatrixProduct | None:
+def _product(left: Factor, right: Factor, bias: str, site: Callable[[], Site]) -> MatrixProduct | None:
     (*batch, rows, inner), (*others, same, columns) = left.multiplied_shape, right.multiplied_shape
     if inner != same or (others and others != batch):
         return None
@@ -151,17 +133,5 @@ def _product(left: Factor, right: Factor, bias: str, site: Site) -> MatrixProduc
         inner=inner,
         columns=columns,
         out_shape=(*left.multiplied_shape[:-1], columns),
-        site=site,
+        site=site(),
     )
-
-
-def _with_step_of_its_own(steps: Sequence[Step], place: int, node: ast.expr) -> list[Step]:
-    """The steps with a part of one computed before it, in its place."""
-    step = steps[place]
-    if step.value is node:
-        return list(steps)
-    taken = {each.id for one in steps for each in ast.walk(one.value) if isinstance(each, ast.Name)}
-    taken |= {name for one in steps for name in one.targets}
-    name = next(name for number in range(99) if (name := f"multiplied{number or ''}") not in taken)
-    rest = copy.deepcopy(step.value, {id(node): ast.Name(name)})  # which takes that for a copy it has made before
-    return [*steps[:place], Step((name,), node, {}, {}), Step(step.targets, rest, {}, {}), *steps[place + 1 :]]

@@ -17,6 +17,7 @@ _ARGUMENTS = {
     "MaxPool": ("kernel_size", "stride", "padding", "dilation"),
     "AvgPool": ("kernel_size", "stride", "padding"),
 }
+_GEOMETRY = ("kernel", "stride", "padding", "dilation")
 _PLAIN_POOLING = {"ceil_mode": False, "return_indices": False, "count_include_pad": True}
 _DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0, "ceil_mode": False}
 
@@ -73,6 +74,19 @@ def pooled(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
         return None
     named, rank = _settings(layer, found[1]), len(shape) - 2
     sizes = {name.removesuffix("_size"): _each(named.get(name), rank) for name in _ARGUMENTS["MaxPool"]}
+    return None if None in sizes.values() else sizes  # type: ignore[return-value]
+
+
+def convolved(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
+    """The kernel, stride, padding and dilation of a convolution without groups; None where there is more to it."""
+    found = re.fullmatch(r"Conv(\d)d", layer.kind)
+    if not found or len(shape) != int(found[1]) + 2 or len(layer.arguments) > len(_ARGUMENTS["Conv"]):
+        return None
+    named, rank = _settings(layer, "Conv"), len(shape) - 2
+    others = set(dict(layer.keywords)) - {*_ARGUMENTS["Conv"], "bias"}
+    if others or named.get("groups", 1) != 1 or named.get("in_channels") != shape[1]:
+        return None
+    sizes = {name: _each(named.get(f"{name}_size", named.get(name)), rank) for name in _GEOMETRY}
     return None if None in sizes.values() else sizes  # type: ignore[return-value]
 
 

@@ -25,6 +25,7 @@ from tasks.variants.rewrites import (
     storage,
     transposes,
     triton,
+    triton_convolutions,
     triton_products,
     windows,
 )
@@ -53,7 +54,7 @@ _MODULES: tuple[ModuleType, ...] = (
     slowdowns,
 )
 
-_CUDA_MODULES: tuple[ModuleType, ...] = (triton, triton_products, cuda_layers, cuda_graph)
+_CUDA_MODULES: tuple[ModuleType, ...] = (triton, triton_products, triton_convolutions, cuda_layers, cuda_graph)
 
 
 def _all_of(modules: tuple[ModuleType, ...]) -> tuple[Rewrite, ...]:

@@ -1,0 +1,218 @@
+"""A rewrite that convolves in a Triton kernel: a product of places and channels, gathered as it goes along."""
+
+import math
+import random
+from collections.abc import Sequence
+
+import libcst as cst
+
+from tasks.variants.kernels.convolutions import Convolution, convolutions
+from tasks.variants.kernels.model import read_model
+from tasks.variants.rewrites.forward import find_method
+from tasks.variants.rewrites.triton_multiplying import (
+    LEAST_MULTIPLICATIONS,
+    LEAST_SIDE,
+    MOST_ELEMENTS,
+    NAMES,
+    PRODUCT,
+    num_chunks,
+    padded_depth,
+    padded_lines,
+    with_call,
+)
+from tasks.variants.rewrites.triton_program import free_number
+from tasks.variants.rewriting import rewrite
+
+LEAST_CHANNELS = 32
+"""With fewer, most of what is taken apart in pieces of 64 channels would be nothing."""
+_CONVOLUTION = """
+def plain_convolution{number}({parameters}):
+    return torch.nn.functional.conv{rank}d({plain_arguments})
+
+
+@triton.jit
+def convolution_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
+    _, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
+    batch, place = rows // {out_size}, rows % {out_size}
+{begins}
+    total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
+    for start in range(0, {inner}, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
+        channel, tap = depth // {taps}, depth % {taps}
+{gathered}
+        inside = (depth[:, None] < {inner}) & (rows[None, :] < {places}) & {inside}
+        at = (batch * {image_size})[None, :] + (channel * {in_size})[:, None] + {in_place}
+        one = tl.trans(tl.load(image + at, mask=inside, other=0.0))
+        at = depth[:, None] + columns[None, :] * {inner}
+        other = tl.load(weight + at, mask=(depth[:, None] < {inner}) & (columns[None, :] < {channels}), other=0.0)
+        # Taken away, not added: a sum would go on in the tensor cores, which cut off what they cannot hold.
+        total = total - tl.dot(one, other, input_precision="tf32x3")
+    total = 0.0 - total
+    at = (batch * {out_image_size} + place)[:, None] + columns[None, :] * {out_size}
+    tl.store(out + at, {result}, mask=(rows[:, None] < {places}) & (columns[None, :] < {channels}))
+{apart}
+
+def convolution{number}({parameters}, out_shape={out_shape}):
+    tensors = [{parameters}]
+    if not fits(tensors, [{shapes}]):
+        return plain_convolution{number}({parameters})
+    return multiply({kernels}, {number}, {sizes}, {sides}, out_shape, tensors, plain_convolution{number})
+"""
+_APART = """
+
+@triton.jit
+def apart_convolution{number}(
+    {apart_parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
+):
+    _, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
+    batch, place = rows // {out_size}, rows % {out_size}
+{begins}
+    total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
+    for step in range(0, {steps}):
+        tap, chunk = step // {chunks}, step % {chunks}
+        depth = chunk * DEPTH + tl.arange(0, DEPTH)
+{followed}
+        inside, near = (rows < {places}) & {inside}, {in_place}
+        at = (batch * {padded_size} + near)[:, None] * {padded_channels} + depth[None, :]
+        one_high = tl.load(image + at, mask=inside[:, None], other=0.0)
+        one_low = tl.load(image + at + {image_parts}, mask=inside[:, None], other=0.0)
+        at = tap * {weight_tap} + depth[:, None] + columns[None, :] * {padded_channels}
+        other_high, other_low = tl.load(weight + at), tl.load(weight + at + {weight_parts})
+        at = (batch * {chunks} + chunk) * {padded_size} + near
+        one_scale = tl.load(image_scales + at, mask=inside, other=0.0)
+        other_scale = tl.load(weight_scales + step * {padded_out} + columns)
+        part = tl.dot(one_high, other_low, tl.dot(one_low, other_high))
+        # What is left of an infinite number is none; its larger half alone tells what comes out.
+        part = tl.dot(one_high, other_high, tl.where(part - part == 0.0, part * (1.0 / 2048.0), 0.0))
+        total += part * one_scale[:, None] * other_scale[None, :]
+    at = (batch * {out_image_size} + place)[:, None] + columns[None, :] * {out_size}
+    tl.store(out + at, {result}, mask=(rows[:, None] < {places}) & (columns[None, :] < {channels}))
+
+"""
+
+
+@rewrite(PRODUCT)
+def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """The largest convolution, of any dimensions and without groups, becomes a kernel.
+
+    The first call with a GPU tries several tiles, and stays with the library where none is faster. Assumes float32
+    throughout, no numbers beyond 1e31 but infinities, nothing of weight in what is 2^-30 of the largest among 64
+    channels at a place, and that nobody hooks the layer; falls back to the convolution itself wherever a tensor is not
+    on the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile.
+    """
+    model, forward = read_model(program.code), find_method(program, "forward")
+    if model is None or forward is None:
+        return None
+    convolution = max(filter(_is_worth_it, convolutions(model)), key=lambda each: each.multiplications, default=None)
+    if convolution is None:
+        return None
+    number, layer = free_number(program, NAMES), convolution.layer
+    weights = [f"{layer}.weight", *([f"{layer}.bias"] if convolution.has_bias else [])]
+    call = f"convolution{number}({', '.join([convolution.given, *weights])})"
+    return with_call(program, forward, convolution.site, call, _text(convolution, number))
+
+
+def _is_worth_it(convolution: Convolution) -> bool:
+    """Whether there is much to multiply, in tiles that a GPU has tensor cores for."""
+    batch, in_channels, *sizes = convolution.in_shape
+    channels, inner = convolution.out_shape[1], in_channels * convolution.taps
+    parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels)
+    sides = min(convolution.places, channels, inner)
+    largest = max(
+        parts, convolution.places * channels, padded_lines(channels) * convolution.taps * padded_depth(in_channels)
+    )
+    return convolution.multiplications >= LEAST_MULTIPLICATIONS and sides >= LEAST_SIDE and largest <= MOST_ELEMENTS
+
+
+def _text(convolution: Convolution, number: int) -> str:
+    batch, in_channels, *sizes = convolution.in_shape
+    _, channels, *out_sizes = convolution.out_shape
+    taps, in_size, rank = convolution.taps, math.prod(sizes), len(sizes)
+    padded_size, padded_channels = padded_lines(in_size), padded_depth(in_channels)
+    bias = ["bias"] if convolution.has_bias else []
+    is_apart = in_channels >= LEAST_CHANNELS
+    kernels = [f"convolution_kernel{number}", *([f"apart_convolution{number}"] if is_apart else [])]
+    settings = {
+        "number": number,
+        "rank": rank,
+        "parameters": ", ".join(["image", "weight", *bias]),
+        "apart_parameters": ", ".join(["image, image_scales, weight, weight_scales", *bias]),
+        "plain_arguments": _plain_arguments(convolution),
+        "places": convolution.places,
+        "channels": channels,
+        "inner": in_channels * taps,
+        "taps": taps,
+        "steps": taps * num_chunks(in_channels),
+        "chunks": num_chunks(in_channels),
+        "in_size": in_size,
+        "image_size": in_channels * in_size,
+        "out_size": math.prod(out_sizes),
+        "out_image_size": channels * math.prod(out_sizes),
+        "padded_size": padded_size,
+        "padded_channels": padded_channels,
+        "padded_out": padded_lines(channels),
+        "image_parts": batch * padded_size * padded_channels,
+        "weight_tap": padded_lines(channels) * padded_channels,
+        "weight_parts": taps * padded_lines(channels) * padded_channels,
+        "begins": _begins(convolution),
+        "gathered": _ats(convolution, "begin{}[None, :] + ({})[:, None]"),
+        "followed": _ats(convolution, "begin{} + {}"),
+        "inside": " & ".join(f"(at{dim} >= 0) & (at{dim} < {size})" for dim, size in enumerate(sizes)),
+        "in_place": " + ".join(_times(f"at{dim}", math.prod(sizes[dim + 1 :])) for dim in range(rank)),
+        "result": f"total + tl.load(bias + columns, mask=columns < {channels})[None, :]" if bias else "total",
+        "shapes": ", ".join(
+            map(repr, (convolution.in_shape, convolution.weight_shape, *([(channels,)] if bias else [])))
+        ),
+        "sizes": (1, convolution.places, channels),
+        "sides": [
+            (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
+            (taps, channels, in_channels, (1, in_channels * taps, taps), True),
+        ]
+        if is_apart
+        else None,
+        "out_shape": convolution.out_shape,
+        "kernels": f"({', '.join(kernels)},)",
+    }
+    return _CONVOLUTION.format(**settings, apart=_APART.format(**settings) if is_apart else "")
+
+
+def _plain_arguments(convolution: Convolution) -> str:
+    bias = "bias" if convolution.has_bias else "None"
+    return f"image, weight, {bias}, {convolution.stride}, {convolution.padding}, {convolution.dilation}"
+
+
+def _begins(convolution: Convolution) -> str:
+    """Lines that tell where the window of each place begins, dimension by dimension."""
+    lines = []
+    for dim, (stride, padding) in enumerate(zip(convolution.stride, convolution.padding, strict=True)):
+        begin = _times(_digit("place", convolution.out_shape[2:], dim), stride)
+        lines.append(f"    begin{dim} = {begin}{f' - {padding}' if padding else ''}")
+    return "\n".join(lines)
+
+
+def _ats(convolution: Convolution, sum_of: str) -> str:
+    """Lines that tell where a tap of the window lies.
+
+    Args:
+        sum_of: adds to a dimension's beginning.
+    """
+    steps = (
+        (dim, _times(_digit("tap", convolution.kernel, dim), dilation))
+        for dim, dilation in enumerate(convolution.dilation)
+    )
+    return "\n".join(f"        at{dim} = {sum_of.format(dim, step)}" for dim, step in steps)
+
+
+def _digit(name: str, sizes: Sequence[int], dim: int) -> str:
+    """One coordinate of a number that counts places row by row."""
+    behind = math.prod(sizes[dim + 1 :])
+    quotient = name if behind == 1 else f"{name} // {behind}"
+    return quotient if dim == 0 else f"{quotient} % {sizes[dim]}"
+
+
+def _times(text: str, factor: int) -> str:
+    if factor == 1:
+        return text
+    return f"{text} * {factor}" if text.isidentifier() else f"({text}) * {factor}"

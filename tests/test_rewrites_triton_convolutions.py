@@ -1,0 +1,163 @@
+"""Convolutions in Triton: which are taken, and that they are right tile by tile, whatever the geometry."""
+
+import copy
+
+import pytest
+import torch
+
+from tasks.problems.problem import Problem, Split
+from tasks.variants.recipes import RecipeProvider
+from tasks.variants.rewrites import triton_convolutions, triton_products
+from tasks.variants.rewrites.triton_convolutions import convolution_in_triton
+from tests.program_builders import defined, outputs, problem, rewritten
+from tests.triton_stand_in import triton_on_the_processor
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def convolving(layer, inputs, *, forward="return self.conv(x)"):
+    return problem(forward, f"torch.randn({inputs})", init=f"self.conv = nn.{layer}", init_arguments="40")
+
+
+PICTURES = convolving(
+    "Conv2d(size0, 70, 3, stride=2, padding=1)", "2, 40, 19, 22", forward="return torch.relu(self.conv(x))"
+)
+UNEVEN = convolving("Conv2d(size0, 20, (3, 5), (1, 2), (2, 1), (2, 1), bias=False)", "2, 40, 15, 21")
+POINTS = convolving("Conv2d(size0, 70, 1)", "3, 40, 9, 11")
+SERIES = convolving("Conv1d(size0, 30, 4, stride=3, padding=2, dilation=2)", "3, 40, 130")
+VOLUMES = convolving("Conv3d(size0, 18, (2, 3, 1), padding=(1, 0, 0), stride=(1, 2, 1))", "2, 40, 5, 9, 6")
+FEW_CHANNELS = problem(
+    "x = self.conv(x)\nreturn x * 2.0",
+    "torch.randn(2, 3, 30, 31)",
+    init="self.conv = nn.Conv2d(size0, 33, kernel_size=5, stride=(2, 1), padding=(2, 0))",
+    init_arguments="3",
+)
+FITTING = [
+    pytest.param(PICTURES, id="pictures"),
+    pytest.param(UNEVEN, id="an uneven window without a bias"),
+    pytest.param(POINTS, id="points"),
+    pytest.param(SERIES, id="series"),
+    pytest.param(VOLUMES, id="volumes"),
+    pytest.param(FEW_CHANNELS, id="few channels"),
+]
+
+
+@pytest.fixture(autouse=True)
+def small_are_worth_it(monkeypatch):
+    monkeypatch.setattr(triton_convolutions, "LEAST_MULTIPLICATIONS", 1)
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+
+def ready(source, names):
+    """Model and reference with the same weights, and inputs."""
+    torch.manual_seed(1)
+    arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
+    model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
+    model.load_state_dict(reference.state_dict())
+    return model, reference, inputs
+
+
+def usable_tiles(names):
+    return [tile for tile in names["TILES"] if "apart_convolution0" in names or not tile[-1]]
+
+
+@pytest.mark.parametrize("source", FITTING)
+def test_on_the_cpu_the_convolution_itself_runs(source):
+    with triton_on_the_processor():
+        candidate = rewritten(source, convolution_in_triton)
+        assert candidate is not None
+        torch.testing.assert_close(*outputs(source, candidate), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("source", FITTING)
+def test_with_every_tile_the_kernel_computes_the_convolution(source):
+    with triton_on_the_processor():
+        names = defined.__wrapped__(rewritten(source, convolution_in_triton))
+    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+    model, reference, (x,) = ready(source, names)
+    tiles = usable_tiles(names)
+    with torch.no_grad():
+        for tile in tiles:
+            names["FASTEST"][0, -1] = tile
+            torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+        holes = x.clone()
+        holes.view(-1)[::97], holes.view(-1)[::501] = float("nan"), float("-inf")
+        for tile in tiles[0], tiles[-1]:
+            names["FASTEST"][0, -1] = tile
+            torch.testing.assert_close(model(holes), reference(holes), rtol=1e-4, atol=1e-4, equal_nan=True)
+            last = x.to(memory_format=torch.channels_last) if x.ndim == 4 else x.mT.contiguous().mT
+            torch.testing.assert_close(model(last), reference(x), rtol=1e-4, atol=1e-4)
+    assert names["convolution_kernel0"].programs_run
+    assert ("apart_convolution0" in names) == (x.shape[1] >= 32)
+
+
+def test_a_convolution_and_a_product_of_one_program_choose_their_tiles_apart(monkeypatch):
+    monkeypatch.setattr(triton_products, "LEAST_MULTIPLICATIONS", 1)
+    source = problem(
+        "x = self.conv(x)\nx = torch.relu(x) * 2.0\nx = x.reshape(40, 512)\nreturn self.linear(x)",
+        "torch.randn(40, 40, 4, 4)",
+        init="self.conv = nn.Conv2d(size0, 32, 3, padding=1)\nself.linear = nn.Linear(512, 64)",
+        init_arguments="40",
+    )
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    text = next(text for recipe, text in recipes.items() if {"product_in_triton", "convolution_in_triton"} <= {*recipe})
+    with triton_on_the_processor():
+        names = defined.__wrapped__(text)
+    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+    model, reference, inputs = ready(source, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert len(names["FASTEST"]) == 2
+
+
+def test_the_largest_of_several_is_taken_first():
+    source = problem(
+        "return self.last(self.first(x))",
+        "torch.randn(2, 40, 9, 9)",
+        init="self.first = nn.Conv2d(size0, 80, 3)\nself.last = nn.Conv2d(80, 20, 1)",
+        init_arguments="40",
+    )
+    assert "return self.last(" in rewritten(source, convolution_in_triton)
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs"),
+    [
+        ("Conv2d(size0, 40, 3, groups=4)", "2, 40, 19, 22"),
+        ("Conv2d(size0, 40, 3, padding='same')", "2, 40, 19, 22"),
+        ("Conv2d(size0, 40, 3, padding=1, padding_mode='circular')", "2, 40, 19, 22"),
+        ("ConvTranspose2d(size0, 40, 3)", "2, 40, 19, 22"),
+        ("Conv2d(size0, 4, 3)", "2, 40, 19, 22"),
+        ("Conv2d(size0, 40, 3)", "40, 19, 22"),
+    ],
+    ids=["groups", "the same size", "a circle", "transposed", "few outputs", "one picture alone"],
+)
+def test_what_no_kernel_is_for_stays(layer, inputs):
+    assert rewritten(convolving(layer, inputs), convolution_in_triton) is None
+
+
+def test_a_small_one_stays(monkeypatch):
+    monkeypatch.setattr(triton_convolutions, "LEAST_MULTIPLICATIONS", 1 << 26)
+    assert rewritten(PICTURES, convolution_in_triton) is None
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("source", FITTING)
+def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(source):
+    names = defined.__wrapped__(rewritten(source, convolution_in_triton))
+    model, reference, (x,) = ready(source, names)
+    model, reference, x = model.cuda(), reference.cuda(), x.cuda()
+    exact = copy.deepcopy(reference).double()
+    with torch.no_grad():
+        truth = exact(x.double())
+        own = (reference(x).double() - truth).square().mean().sqrt()
+        for tile in usable_tiles(names):
+            names["FASTEST"][0, 0] = tile
+            error = (model(x).double() - truth).square().mean().sqrt()
+            assert error < 4 * own
+        names["FASTEST"].clear()
+        torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+        assert (0, 0) in names["FASTEST"]
