@@ -42,7 +42,7 @@ def studied() -> Iterator[Callable[[Problem], Study]]:
     scratch = ScratchFolder.make()
     server = ForkServer(scratch.path)
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, cores=[core], uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
     yield lambda asked: Study(asked, worker)
     worker.end()
     server.close()

@@ -17,7 +17,6 @@ from tasks.judge import compilers
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.screen import screen
-from tasks.judge.slots import Slots
 from tasks.judge.verdict import Status
 from tasks.judge.walls.scratch import ScratchFolder
 from tests.judge_builders import KERNELS, PARAMS
@@ -146,17 +145,3 @@ def test_on_a_gpu_workers_use_the_device_after_all_compilers_are_loaded() -> Non
             assert verdict.status is Status.CORRECT, verdict.detail
         assert judge._server is not None
         assert judge._server._loaded == {compilers.GRAPHS, compilers.TRITON}
-
-
-def test_a_slot_has_a_second_core_that_nobody_runs_on() -> None:
-    first = 1_000_000 + os.getpid() * 10
-    cores = range(first, first + 5)
-    one, other = Slots(), Slots()
-    try:
-        one.fill(2, cores=cores, uids=(), has_spare=True)
-        assert [one._free.get().cores for _ in range(2)] == [(first, first + 4), (first + 1, first + 3)]
-        other.fill(3, cores=cores, uids=(), has_spare=True)
-        assert [other._free.get().cores for _ in range(3)] == [(first + 2,), (first + 3,), (first + 4,)]
-    finally:
-        one.close()
-        other.close()

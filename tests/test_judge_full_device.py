@@ -57,7 +57,7 @@ def num_open() -> int:
 
 
 def spawned(server: ForkServer) -> Any:
-    return server.spawn(arena_bytes=1 << 20, cores=[0], uid=None, memory_bytes=1 << 30, cpu_s=60)
+    return server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=1 << 30, cpu_s=60)
 
 
 def test_a_worker_that_finds_no_room_does_not_start_and_leaves_nothing_open(server: ForkServer) -> None:

@@ -49,7 +49,7 @@ def spawn(tmp_path: Path, rooms: list[Layout]) -> Iterator[Spawn]:
 
     def spawned(layout: Layout) -> WorkerProcess:
         rooms.append(layout)
-        return server.spawn(arena_bytes=layout.num_bytes, cores=[core], uid=None, memory_bytes=2 << 30, cpu_s=60)
+        return server.spawn(arena_bytes=layout.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
 
     yield spawned
     server.close()

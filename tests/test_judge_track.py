@@ -58,7 +58,7 @@ def test_a_worker_does_not_count_what_the_warm_up_compiled() -> None:
     scratch = ScratchFolder.make()
     server = ForkServer(scratch.path)
     server.load_compilers([GRAPHS])
-    worker = server.spawn(arena_bytes=1 << 20, cores=[0], uid=None, memory_bytes=4 << 30, cpu_s=60)
+    worker = server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=4 << 30, cpu_s=60)
     try:
         text = np.frombuffer(PLAIN.encode(), dtype=np.uint8)
         worker.arena.write(0, text)

@@ -1,6 +1,7 @@
 """Convolutions in Triton: which are taken, and that they are right tile by tile, whatever the geometry."""
 
 import copy
+import random
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from tasks.problems.problem import Problem, Split
 from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_convolutions, triton_products
 from tasks.variants.rewrites.triton_convolutions import convolution_in_triton
+from tasks.variants.rewriting import as_candidate_program
 from tests.program_builders import defined, outputs, problem, rewritten
 from tests.triton_stand_in import triton_on_the_processor
 
@@ -32,6 +34,13 @@ FEW_CHANNELS = problem(
     init="self.conv = nn.Conv2d(size0, 33, kernel_size=5, stride=(2, 1), padding=(2, 0))",
     init_arguments="3",
 )
+MANY_CHANNELS = problem(
+    "x = x * torch.exp(2.0 * scale)\nreturn self.conv(x)",
+    "torch.randn(3, 130, 11, 12), torch.randn(1, 130, 1, 1)",
+    arguments="x, scale",
+    init="self.conv = nn.Conv2d(size0, 140, (3, 2), stride=(1, 2), padding=(1, 1))",
+    init_arguments="130",
+)
 FITTING = [
     pytest.param(PICTURES, id="pictures"),
     pytest.param(UNEVEN, id="an uneven window without a bias"),
@@ -39,6 +48,7 @@ FITTING = [
     pytest.param(SERIES, id="series"),
     pytest.param(VOLUMES, id="volumes"),
     pytest.param(FEW_CHANNELS, id="few channels"),
+    pytest.param(MANY_CHANNELS, id="many channels of different sizes"),
 ]
 
 
@@ -75,19 +85,21 @@ def test_with_every_tile_the_kernel_computes_the_convolution(source):
     with triton_on_the_processor():
         names = defined.__wrapped__(rewritten(source, convolution_in_triton))
     names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
-    model, reference, (x,) = ready(source, names)
+    model, reference, (x, *others) = ready(source, names)
     tiles = usable_tiles(names)
     with torch.no_grad():
         for tile in tiles:
             names["FASTEST"][0, -1] = tile
-            torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(model(x, *others), reference(x, *others), rtol=1e-4, atol=1e-4)
         holes = x.clone()
         holes.view(-1)[::97], holes.view(-1)[::501] = float("nan"), float("-inf")
         for tile in tiles[0], tiles[-1]:
             names["FASTEST"][0, -1] = tile
-            torch.testing.assert_close(model(holes), reference(holes), rtol=1e-4, atol=1e-4, equal_nan=True)
+            torch.testing.assert_close(
+                model(holes, *others), reference(holes, *others), rtol=1e-4, atol=1e-4, equal_nan=True
+            )
             last = x.to(memory_format=torch.channels_last) if x.ndim == 4 else x.mT.contiguous().mT
-            torch.testing.assert_close(model(last), reference(x), rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(model(last, *others), reference(x, *others), rtol=1e-4, atol=1e-4)
     assert names["convolution_kernel0"].programs_run
     assert ("apart_convolution0" in names) == (x.shape[1] >= 32)
 
@@ -112,14 +124,19 @@ def test_a_convolution_and_a_product_of_one_program_choose_their_tiles_apart(mon
     assert len(names["FASTEST"]) == 2
 
 
-def test_the_largest_of_several_is_taken_first():
+def test_all_of_several_are_taken_the_largest_first():
     source = problem(
         "return self.last(self.first(x))",
         "torch.randn(2, 40, 9, 9)",
         init="self.first = nn.Conv2d(size0, 80, 3)\nself.last = nn.Conv2d(80, 20, 1)",
         init_arguments="40",
     )
-    assert "return self.last(" in rewritten(source, convolution_in_triton)
+    once = convolution_in_triton.apply(as_candidate_program(source), random.Random(0))
+    assert once is not None
+    assert "return self.last(" in once.code
+    twice = convolution_in_triton.apply(once, random.Random(0))
+    assert twice is not None
+    assert "self.last(" not in twice.code
 
 
 @pytest.mark.parametrize(
@@ -131,8 +148,21 @@ def test_the_largest_of_several_is_taken_first():
         ("ConvTranspose2d(size0, 40, 3)", "2, 40, 19, 22"),
         ("Conv2d(size0, 4, 3)", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3)", "40, 19, 22"),
+        ("Conv2d(size0, 40, 3)\nnn.utils.spectral_norm(self.conv)", "2, 40, 19, 22"),
+        ("Conv2d(size0, 40, 3)\nself.conv.register_forward_hook(lambda *given: given[-1] * 2)", "2, 40, 19, 22"),
+        ("Conv2d(size0, 40, 3)", "1024, 40, 1024, 1024"),
     ],
-    ids=["groups", "the same size", "a circle", "transposed", "few outputs", "one picture alone"],
+    ids=[
+        "groups",
+        "the same size",
+        "a circle",
+        "transposed",
+        "few outputs",
+        "one picture alone",
+        "another weight",
+        "hooked",
+        "too many places",
+    ],
 )
 def test_what_no_kernel_is_for_stays(layer, inputs):
     assert rewritten(convolving(layer, inputs), convolution_in_triton) is None
@@ -146,18 +176,19 @@ def test_a_small_one_stays(monkeypatch):
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("source", FITTING)
-def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(source):
+def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(source, monkeypatch):
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     names = defined.__wrapped__(rewritten(source, convolution_in_triton))
-    model, reference, (x,) = ready(source, names)
-    model, reference, x = model.cuda(), reference.cuda(), x.cuda()
+    model, reference, inputs = ready(source, names)
+    model, reference, inputs = model.cuda(), reference.cuda(), [each.cuda() for each in inputs]
     exact = copy.deepcopy(reference).double()
     with torch.no_grad():
-        truth = exact(x.double())
-        own = (reference(x).double() - truth).square().mean().sqrt()
+        truth = exact(*[each.double() for each in inputs])
+        own = (reference(*inputs).double() - truth).square().mean().sqrt()
         for tile in usable_tiles(names):
             names["FASTEST"][0, 0] = tile
-            error = (model(x).double() - truth).square().mean().sqrt()
+            error = (model(*inputs).double() - truth).square().mean().sqrt()
             assert error < 4 * own
         names["FASTEST"].clear()
-        torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
         assert (0, 0) in names["FASTEST"]

@@ -40,7 +40,7 @@ def worker(server: ForkServer) -> Iterator[WorkerProcess]:
 
 
 def spawned(server: ForkServer) -> WorkerProcess:
-    return server.spawn(arena_bytes=1 << 20, cores=[0], uid=None, memory_bytes=1 << 29, cpu_s=60)
+    return server.spawn(arena_bytes=1 << 20, core=0, uid=None, memory_bytes=1 << 29, cpu_s=60)
 
 
 def run(worker: WorkerProcess, code: str, *, timeout_s: float = 20.0) -> None:

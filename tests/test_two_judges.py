@@ -30,8 +30,7 @@ def slots() -> Iterator[list[Slots]]:
 
 def taken(slots: Slots) -> tuple[int, int | None]:
     slot = slots._free.get()
-    (core,) = slot.cores
-    return core, slot.uid
+    return slot.core, slot.uid
 
 
 def test_another_judge_gets_other_cores_and_users(slots: list[Slots]) -> None:

@@ -66,17 +66,23 @@ def load_for_processor(cache: Path) -> None:
 
 
 def load_for_device(names: Collection[str], scratch: Path) -> None:
-    """Load compilers, unless that takes up the device, which no copy of this process could use any more.
+    """Load each of some compilers, unless that takes up the device, which no copy of this process could use any more.
 
     A copy tries it first, and is all that is lost then.
 
     Args:
         scratch: where what Triton compiles for itself is kept, which nobody else may write to.
+
+    Raises:
+        RuntimeError: if it takes up the device although the copy's attempt did not.
     """
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton-", dir=scratch)
-    if _is_harmless(names):
-        _load(names)
-        _keep()
+    for name in names:
+        if _is_harmless(name):
+            _load(name)
+            if _has_taken_up_driver():
+                raise RuntimeError(f"loading {name} has taken up the device, though not in the copy that tried it")
+    _keep()
 
 
 def use_own_files(scratch: str) -> None:
@@ -87,25 +93,27 @@ def use_own_files(scratch: str) -> None:
         codecache._HEADER_LOCK_DIR = f"{scratch}/headers/locks"
 
 
-def _is_harmless(names: Collection[str]) -> bool:
+def _is_harmless(name: str) -> bool:
     reading, writing = os.pipe()
     if os.fork() == 0:
-        sandbox.die_with_parent(signal.SIGKILL)
-        _load(names)
-        os.write(writing, b"spoiled" if _has_taken_up_driver() else b"harmless")
-        os._exit(0)
+        try:
+            sandbox.die_with_parent(signal.SIGKILL)
+            _load(name)
+            os.write(writing, b"spoiled" if _has_taken_up_driver() else b"harmless")
+        finally:
+            os._exit(0)  # or a copy would go on as a second fork server
     os.close(writing)
     with open(reading, "rb") as answer:
         return answer.read() == b"harmless"
 
 
-def _load(names: Collection[str]) -> None:
+def _load(name: str) -> None:
     """Import what compiles. Who asks meanwhile whether there is a device hears yes, from us and not from the driver."""
     import torch
 
     asked, torch.cuda.is_available = torch.cuda.is_available, lambda: True
     try:
-        for module in dict.fromkeys(module for name in names for module in _MODULES[name]):
+        for module in _MODULES[name]:
             with contextlib.suppress(Exception):  # candidates that need it find out for themselves
                 importlib.import_module(module)
         if "triton" in sys.modules:

@@ -74,7 +74,7 @@ def _idle_weights(study: Study) -> Iterator[str]:
 
 def _examined(problem: Problem, server: ForkServer) -> list[Finding]:
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, cores=[core], uid=None, memory_bytes=MEMORY_BYTES, cpu_s=CPU_S)
+    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=CPU_S)
     try:
         study = Study(problem, worker)
         return [Finding(words=words, is_fatal=False) for words in (*_idle_inputs(study), *_idle_weights(study))]

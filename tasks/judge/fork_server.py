@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +110,16 @@ class ForkServer:
 
     @property
     def _last_words(self) -> str:
-        return self._log_path.read_text(errors="replace")[-2_000:]
+        try:
+            return self._log_path.read_text(errors="replace")[-2_000:]
+        except OSError:  # the judge has been closed meanwhile
+            return ""
 
     def load_compilers(self, names: Collection[str]) -> None:
         """Load compilers (tasks/judge/compilers.py) before the next worker starts, as far as that pays here.
 
-        Once a judge that takes 1 to 9 seconds, and for the headers of the one of graphs 20 more once a machine.
+        Once a judge that takes seconds: on a device up to 13, since a copy tries it first; for the headers of the one
+        of graphs 20 more once a machine.
 
         Raises:
             MachineError: if those headers are still to be compiled and will not fit on the disk.
@@ -149,7 +153,7 @@ class ForkServer:
         self,
         *,
         arena_bytes: int,
-        cores: Sequence[int],
+        core: int,
         uid: int | None,
         memory_bytes: int,
         cpu_s: int,
@@ -158,7 +162,6 @@ class ForkServer:
         """Start a worker behind its walls.
 
         Args:
-            cores: the one to run on, and others that it may build on besides.
             drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
 
         Raises:
@@ -181,12 +184,12 @@ class ForkServer:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             log_read, log_write = os.pipe()
             life_read, life_write = os.pipe()
-            worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd, cores)
+            worker = WorkerProcess(ours, log_read, life_read, arena, scratch, self._lease, crowd)
             unfinished.pop_all()
         limits = Limits(
             memory_bytes=memory_bytes,
             cpu_s=cpu_s,
-            core=cores[0],
+            core=core,
             uid=uid,
             scratch=str(scratch),
             user_home=os.path.expanduser("~"),

@@ -209,7 +209,7 @@ class Judge:
         def spawn() -> WorkerProcess:
             return server.spawn(
                 arena_bytes=roomy_layout(study).num_bytes,
-                cores=slot.cores,
+                core=slot.core,
                 uid=slot.uid,
                 memory_bytes=params.memory_bytes,
                 cpu_s=int(cpu_s) + 1,
@@ -218,6 +218,8 @@ class Judge:
         try:
             study = self._studies.take(problem, lambda layout: self._spawn_study(slot, server, layout))
         except MemoryError as error:
+            if self._device is None:
+                raise
             raise FullDeviceError(f"the problem cannot be studied: {error}") from error
         try:
             examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
@@ -242,7 +244,7 @@ class Judge:
         return server.spawn(
             arena_bytes=layout.num_bytes,
             drawn_bytes=layout.input_bytes,
-            cores=slot.cores,
+            core=slot.core,
             uid=slot.uid,
             memory_bytes=STUDY_MEMORY_BYTES,
             cpu_s=STUDY_CPU_S,
@@ -265,7 +267,7 @@ class Judge:
         cores = sorted(os.sched_getaffinity(0))
         walls = self._walls(server, cores[0])
         uids = range(FIRST_UID, FIRST_UID + NUM_UIDS) if "uid" in walls else ()
-        self._slots.fill(self._params.workers, cores=cores, uids=uids, has_spare=self._device is not None)
+        self._slots.fill(self._params.workers, cores=cores, uids=uids)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
         if self._device is not None:
@@ -276,7 +278,7 @@ class Judge:
         last: object = "it cannot read the Python installation"
         for uid in (FIRST_UID, None) if os.geteuid() == 0 else (None,):
             try:
-                probe = server.spawn(arena_bytes=1 << 20, cores=[core], uid=uid, memory_bytes=1 << 30, cpu_s=60)
+                probe = server.spawn(arena_bytes=1 << 20, core=core, uid=uid, memory_bytes=1 << 30, cpu_s=60)
             except FullDeviceError as error:
                 raise MachineError(f"{error}; end what uses the device, or judge on another") from error
             except WorkerError as error:  # another user may not use the device

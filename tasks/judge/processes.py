@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,11 +54,9 @@ class WorkerProcess:
         scratch: Path,
         lease: Lease | None,
         crowd: Crowd,
-        cores: Sequence[int],
     ) -> None:
         self.arena = arena
         self._crowd = crowd
-        self._cores = cores
         self._lease = lease
         self._waited_s = 0.0
         self._done: set[str] = set()
@@ -123,11 +120,7 @@ class WorkerProcess:
             waits = not may_compile and operation not in AT_LARGE
             with self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s:
                 self._waited_s += waited_s
-                if builds := operation == "load" or may_compile:
-                    self._spread()
                 answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
-                if builds:
-                    self._gather()
                 if alone:
                     taken = replace(taken, outer_ms=taken.outer_ms + self._lease.await_quiet())
         if answer.get("id") != self._last_id:
@@ -138,18 +131,6 @@ class WorkerProcess:
                 raise WireError("the process sent something that is not an answer")
             raise Failure(str(failure.get("kind", "raised")), str(failure.get("text", "")))
         return answer, taken
-
-    def _spread(self) -> None:
-        """Let what the program starts from now on, such as compilers, have all its cores."""
-        _move(self.pid, self._cores)
-
-    def _gather(self) -> None:
-        """Have all that it has started, none of which runs now, on the one core where it is timed."""
-        if len(self._cores) > 1:
-            for pid in (self.pid, *self._stopped):
-                with contextlib.suppress(OSError):
-                    for thread in os.listdir(f"/proc/{pid}/task"):
-                        _move(int(thread), self._cores[:1])
 
     def referees_turn(self) -> contextlib.AbstractContextManager[None]:
         """The worker's device for what the referee computes with blocks there."""
@@ -217,11 +198,6 @@ class WorkerProcess:
         if self._pid_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pid_fd, number)
-
-
-def _move(thread: int, cores: Sequence[int]) -> None:
-    with contextlib.suppress(OSError):
-        os.sched_setaffinity(thread, cores)
 
 
 def descendants(pid: int) -> list[int]:

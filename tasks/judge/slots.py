@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """Cores to judge on, and the user that workers there become."""
+    """A core to judge on, and the user that workers there become."""
 
-    cores: tuple[int, ...]
-    """Where referee and workers take turns is the first; a second is for compilers besides."""
+    core: int
     uid: int | None
 
 
@@ -27,19 +26,15 @@ class Slots:
         self._free: queue.LifoQueue[Slot] = queue.LifoQueue()
         self._reservations: list[socket.socket] = []
 
-    def fill(self, num_slots: int, *, cores: Sequence[int], uids: Sequence[int], has_spare: bool = False) -> None:
+    def fill(self, num_slots: int, *, cores: Sequence[int], uids: Sequence[int]) -> None:
         """Make slots.
 
         Args:
             uids: users that workers may become; empty where they cannot.
-            has_spare: whether a slot gets a second core, one that nobody runs on, as long as there are such.
         """
-        own = [self._reserved("core", cores, index) for index in range(num_slots)]
-        spare = [core for core in reversed(cores) if not self._is_taken("core", core)] if has_spare else []
         for index in reversed(range(num_slots)):
-            second = (spare[index % len(spare)],) if spare else ()
-            uid = self._reserved("user", uids, index) if uids else None
-            self._free.put(Slot(cores=(own[index], *second), uid=uid))
+            core = self._reserved("core", cores, index)
+            self._free.put(Slot(core=core, uid=self._reserved("user", uids, index) if uids else None))
 
     def close(self) -> None:
         for reservation in self._reservations:
@@ -51,7 +46,8 @@ class Slots:
         for number in (*numbers[index:], *numbers[:index]):
             reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:
-                reservation.bind(_name(kind, number))
+                # A name without a file, which the kernel forgets when this process ends, however it ends.
+                reservation.bind(f"\0cuda-l1-judge-{kind}-{number}")
             except OSError:
                 reservation.close()
                 continue
@@ -59,27 +55,14 @@ class Slots:
             return number
         return numbers[index]
 
-    def _is_taken(self, kind: str, number: int) -> bool:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as trial:
-            try:
-                trial.bind(_name(kind, number))
-            except OSError:
-                return True
-        return False
-
     @contextlib.contextmanager
     def taken(self) -> Iterator[Slot]:
-        """A free slot, with this thread on its first core: the referee and both workers take turns there."""
+        """A free slot, with this thread on its core: the referee and both workers take turns there."""
         slot = self._free.get()
         cores = os.sched_getaffinity(0)
         try:
-            os.sched_setaffinity(0, slot.cores[:1])
+            os.sched_setaffinity(0, {slot.core})
             yield slot
         finally:
             os.sched_setaffinity(0, cores)
             self._free.put(slot)
-
-
-def _name(kind: str, number: int) -> str:
-    """Of a socket without a file, which the kernel forgets when its process ends, however it ends."""
-    return f"\0cuda-l1-judge-{kind}-{number}"

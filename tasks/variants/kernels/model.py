@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tasks.variants.kernels.calls import layer_made
 from tasks.variants.kernels.shapes import Shapes
-from tasks.variants.kernels.values import Tensor, is_size
+from tasks.variants.kernels.values import Layer, Tensor, is_size
 
 OUT_SHAPE = "out_shape"
+_CONTAINERS = ("Sequential", "ModuleList")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,19 @@ def _changed_attributes(init: ast.FunctionDef) -> Iterator[str]:
                 yield owner.attr
 
 
+def _handed_on(init: ast.FunctionDef) -> Iterator[str]:
+    """Attributes of self that are given to a call which may make other modules of them, or are given hooks."""
+    for node in ast.walk(init):
+        if not isinstance(node, ast.Call) or layer_made(node) in _CONTAINERS:
+            continue
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("register_"):
+            given.append(node.func.value)
+        for each in given:
+            if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
+                yield each.attr
+
+
 def _is_plain(arguments: list[ast.expr], keywords: list[ast.keyword]) -> bool:
     """Whether a call names all that it passes."""
     return not any(isinstance(each, ast.Starred) for each in arguments) and all(word.arg for word in keywords)
@@ -113,7 +128,7 @@ def _assign_all(body: list[ast.stmt], scope: Shapes) -> None:
 
 
 def _is_of_a_rewrite(function: ast.FunctionDef) -> bool:
-    return re.fullmatch(r"(fused|product)\d+", function.name) is not None
+    return re.fullmatch(r"(fused|product|convolution)\d+", function.name) is not None
 
 
 def _results(functions: Iterable[ast.FunctionDef], scope: Shapes) -> Iterator[tuple[str, object]]:
@@ -145,11 +160,11 @@ def _attributes(
 ) -> Iterator[tuple[str, object]]:
     """Attributes of self with their values; a constructor argument kept as it is counts as a number.
 
-    Those of modules inside come as well, where the file has their class. What is assigned anywhere else too, or
-    changed afterwards, is not known.
+    Those of modules inside come as well, where the file has their class. What is assigned anywhere else too, changed
+    afterwards, hooked or given another parametrization is not known.
     """
     scope = Shapes({name: value for name, value in scope.values.items() if name not in _stored(init)})
-    changing = Counter(_changed_attributes(init))
+    changing, handed_on = Counter(_changed_attributes(init)), set(_handed_on(init))
     for statement in init.body:
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]) if changing[name] > 1:
@@ -167,7 +182,9 @@ def _attributes(
                     for attribute, value in _attributes(inner, inner_scope, constants, classes):
                         yield f"self.{name}.{attribute.removeprefix('self.')}", value
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                yield f"self.{name}", scope.of(value)
+                found = scope.of(value)
+                if not (isinstance(found, Layer) and name in handed_on):
+                    yield f"self.{name}", found
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(attr="register_buffer"), args=[ast.Constant(value=str() as name), value, *_]

@@ -98,7 +98,7 @@ def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
     """The largest convolution, of any dimensions and without groups, becomes a kernel.
 
     The first call with a GPU tries several tiles, and stays with the library where none is faster. Assumes float32
-    throughout, no numbers beyond 1e31 but infinities, nothing of weight in what is 2^-30 of the largest among 64
+    throughout, no numbers beyond 1e31 but infinities, nothing of weight in what is 2^-28 of the largest among 64
     channels at a place, and that nobody hooks the layer; falls back to the convolution itself wherever a tensor is not
     on the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile.
     """
@@ -118,12 +118,18 @@ def _is_worth_it(convolution: Convolution) -> bool:
     """Whether there is much to multiply, in tiles that a GPU has tensor cores for."""
     batch, in_channels, *sizes = convolution.in_shape
     channels, inner = convolution.out_shape[1], in_channels * convolution.taps
-    parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels)
     sides = min(convolution.places, channels, inner)
-    largest = max(
-        parts, convolution.places * channels, padded_lines(channels) * convolution.taps * padded_depth(in_channels)
-    )
+    pictures = batch * math.prod(sizes) * in_channels
+    parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels) if _is_apart(convolution) else 0
+    weights = padded_lines(channels) * convolution.taps * padded_depth(in_channels)
+    largest = max(pictures, parts, weights, convolution.places * channels)
     return convolution.multiplications >= LEAST_MULTIPLICATIONS and sides >= LEAST_SIDE and largest <= MOST_ELEMENTS
+
+
+def _is_apart(convolution: Convolution) -> bool:
+    """Whether a kernel takes numbers apart ahead: where most of the parts would not be padding."""
+    _, channels, *sizes = convolution.in_shape
+    return channels >= LEAST_CHANNELS and padded_lines(math.prod(sizes)) <= 2 * math.prod(sizes)
 
 
 def _text(convolution: Convolution, number: int) -> str:
@@ -132,7 +138,7 @@ def _text(convolution: Convolution, number: int) -> str:
     taps, in_size, rank = convolution.taps, math.prod(sizes), len(sizes)
     padded_size, padded_channels = padded_lines(in_size), padded_depth(in_channels)
     bias = ["bias"] if convolution.has_bias else []
-    is_apart = in_channels >= LEAST_CHANNELS
+    is_apart = _is_apart(convolution)
     kernels = [f"convolution_kernel{number}", *([f"apart_convolution{number}"] if is_apart else [])]
     settings = {
         "number": number,

@@ -61,7 +61,8 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
     taken = names_bound_in(program.body)
     present = _statements(program.code)
     missing = [helper for helper in helpers if not _statements(helper) <= present]
-    if taken & names_bound_in(cst.parse_module("".join(missing)).body):
+    imported = set() if _statements(_IMPORTS) <= present else {"triton", "tl", "libdevice"}
+    if taken & (imported | names_bound_in(cst.parse_module("".join(missing)).body)):
         return None
     at = next(place for place, statement in enumerate(program.body) if isinstance(statement, cst.ClassDef))
     added = cst.parse_module("\n\n".join([*missing, text])).body
