@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Any
 
 from flows.collection import Specimen, read_collection
 from flows.engine import WORK, progress, say
@@ -55,6 +56,10 @@ class Soaked:
             and not self.raised
             and all(sizes[-1] - sizes[0] < MAX_GROWTH_BYTES for sizes in series if sizes)
         )
+
+    def to_json(self) -> dict[str, Any]:
+        # Python 3.11 makes a Counter of pairs of a Counter in asdict.
+        return {**asdict(self), "statuses": dict(self.statuses)}
 
 
 def soak(judge: Judge, specimens: Sequence[Specimen], folders: Sequence[Path], *, judgements: int) -> Soaked:
@@ -145,7 +150,7 @@ def main() -> None:
     except CudaL1Error as error:
         sys.exit(f"{type(error).__name__}: {error}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(asdict(soaked), indent=1) + "\n")
+    out.write_text(json.dumps(soaked.to_json(), indent=1) + "\n")
     say(report(soaked))
     sys.exit(0 if soaked.is_clean else 1)
 

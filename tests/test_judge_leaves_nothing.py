@@ -1,5 +1,6 @@
 """No candidate leaves a process, a file, a handle or a changed setting behind; looked for after each of many."""
 
+import json
 import os
 import subprocess
 import sys
@@ -47,6 +48,12 @@ def test_nothing_is_left_after_any_judgement(soaked: Soaked) -> None:
     assert soaked.num_judgements == JUDGEMENTS
     assert not soaked.leftovers, report(soaked)
     assert soaked.is_clean
+
+
+def test_what_was_found_can_be_written_down(soaked: Soaked) -> None:
+    written = json.loads(json.dumps(soaked.to_json()))
+    assert written["statuses"] == soaked.statuses
+    assert sum(written["statuses"].values()) == written["num_judgements"] == JUDGEMENTS
 
 
 def test_all_kinds_of_verdicts_were_among_them(soaked: Soaked) -> None:
