@@ -2,7 +2,7 @@
 
 import linecache
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -90,3 +90,12 @@ def outputs(
 
 def _indented(lines: str) -> str:
     return "\n".join(f"        {line}" for line in lines.strip("\n").splitlines())
+
+
+def ready(source: str, names: Mapping[str, Any]) -> tuple[torch.nn.Module, torch.nn.Module, list[Any]]:
+    """The model among the names that a candidate defines, the problem's with the same weights, and inputs."""
+    torch.manual_seed(1)
+    arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
+    model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
+    model.load_state_dict(reference.state_dict())
+    return model, reference, inputs

@@ -11,7 +11,7 @@ from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_convolutions, triton_products
 from tasks.variants.rewrites.triton_convolutions import convolution_in_triton
 from tasks.variants.rewriting import as_candidate_program
-from tests.program_builders import defined, outputs, problem, rewritten
+from tests.program_builders import defined, outputs, problem, ready, rewritten
 from tests.triton_stand_in import triton_on_the_processor
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -57,15 +57,6 @@ def small_are_worth_it(monkeypatch):
     monkeypatch.setattr(triton_convolutions, "LEAST_MULTIPLICATIONS", 1)
     if not torch.cuda.is_available():
         monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-
-
-def ready(source, names):
-    """Model and reference with the same weights, and inputs."""
-    torch.manual_seed(1)
-    arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
-    model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
-    model.load_state_dict(reference.state_dict())
-    return model, reference, inputs
 
 
 def usable_tiles(names):

@@ -9,7 +9,7 @@ from tasks.problems.problem import Problem, Split
 from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_products
 from tasks.variants.rewrites.triton_products import product_in_triton
-from tests.program_builders import defined, outputs, problem, rewritten
+from tests.program_builders import defined, outputs, problem, ready, rewritten
 from tests.triton_stand_in import triton_on_the_processor
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -63,15 +63,6 @@ def is_capturing(monkeypatch):
     answers = [False]
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
     return answers
-
-
-def ready(source, names):
-    """Model and reference with the same weights, and inputs."""
-    torch.manual_seed(1)
-    arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
-    model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
-    model.load_state_dict(reference.state_dict())
-    return model, reference, inputs
 
 
 def in_the_stand_in(source):
