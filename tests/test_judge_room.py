@@ -94,3 +94,14 @@ def test_another_mistake_of_a_reference_is_no_reason_for_more_room(
     with pytest.raises(BadProblemError, match="name 'nothing' is not defined"):
         studies.take(problem_of(SOURCE.replace("IN", "64").replace("OUT", "nothing")), spawn)
     assert rooms == [SMALL]
+
+
+def test_memory_goes_back_to_the_system_when_a_study_ends(
+    studies: Studies, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_bytes: list[int] = []
+    monkeypatch.setattr("tasks.judge.studies.TRIM_HEAP", kept_bytes.append)
+    study = studies.take(problem_of(SOURCE.replace("IN", "64").replace("OUT", "1")), spawn)
+    assert not kept_bytes
+    studies.give_back(study)
+    assert kept_bytes == [0]

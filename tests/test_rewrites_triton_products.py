@@ -154,6 +154,17 @@ def test_where_the_library_is_faster_it_multiplies():
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
+def test_a_tile_that_computes_something_else_is_not_kept_however_fast():
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    times = iter([5.0] * 3 + [4.0] + [1.0] * 3 + [6.0])
+    names["time_ms"] = lambda function: next(times)
+    names["halves_product"] = lambda high, low, other_high, other_low: torch.zeros(len(high), other_high.shape[1])
+    torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert names["FASTEST"] == {(0, -1): names["TILES"][3]}
+
+
+@pytest.mark.usefixtures("small_are_worth_it")
 def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
     names = in_the_stand_in(SQUARES)
     model, reference, inputs = ready(SQUARES, names)

@@ -18,7 +18,7 @@ from typing import Any
 
 from tasks.judge.walls import sandbox
 
-COMPILERS = GRAPHS, TRITON, NATIVE = "graphs", "triton", "native"
+GRAPHS, TRITON, NATIVE = "graphs", "triton", "native"
 _WORDS = {GRAPHS: ("torch.compile", "_dynamo", "_inductor"), TRITON: ("triton",), NATIVE: ("cpp_extension",)}
 _MODULES = {
     NATIVE: ("torch.utils.cpp_extension",),

@@ -1,6 +1,7 @@
 """The studies of the problems judged lately, shared by all cores."""
 
 import contextlib
+import ctypes
 import threading
 from collections.abc import Callable, Sequence
 
@@ -14,6 +15,7 @@ from tasks.problems.problem import Problem
 
 MAX_KEPT, MAX_KEPT_ON_DEVICE = 8, 2
 """On a device each takes 3 GiB of its memory, or 11."""
+TRIM_HEAP = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
 
 
 class Studies:
@@ -75,15 +77,22 @@ class Studies:
         self._end_unneeded()
 
     def _end_unneeded(self) -> None:
+        workers = self._forget_unneeded()
+        for worker in workers:
+            worker.end()
+        if any(not isinstance(worker.arena, Arena) for worker in workers):
+            blocks.free_unused()
+        if workers and TRIM_HEAP is not None:
+            TRIM_HEAP(0)  # or what held the arrays of hundreds of studies is kept for as long as anything lies above it
+
+    def _forget_unneeded(self) -> list[WorkerProcess]:
+        """The workers of studies that nobody uses nor keeps; nothing refers to those studies any more."""
         with self._lock:
             kept = set(self._kept.values())
             unneeded = [study for study, users in self._num_users.items() if not users and study not in kept]
             for study in unneeded:
                 del self._num_users[study]
-        for study in unneeded:
-            study.worker.end()
-        if any(not isinstance(study.worker.arena, Arena) for study in unneeded):
-            blocks.free_unused()
+            return [study.worker for study in unneeded]
 
     def _made(self, problem: Problem, spawn: Callable[[Layout], WorkerProcess]) -> Study:
         *smaller, largest = self._layouts

@@ -1,7 +1,7 @@
 """Expressions that C can compute element by element or row by row, as trees."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from tasks.variants.kernels.values import Shape, broadcast
@@ -36,6 +36,14 @@ class Op:
     arguments: "tuple[Node, ...]"
     shape: Shape
     is_boolean: bool = False
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Once for all: what every step uses twice occurs twice as often with every step."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.template, self.arguments, self.shape, self.is_boolean)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +153,20 @@ def _outside(loop: Loop) -> Iterator[Node]:
 
 def replaced(node: Node, changes: Mapping[Node, Node]) -> Node:
     """The tree with some of its parts exchanged for others of equal shape; loops and windows stay as they are."""
-    if node in changes:
-        return replaced(changes[node], changes)
+    done: dict[Node, Node] = {}
+
+    def visit(current: Node) -> Node:
+        if current not in done:
+            done[current] = visit(changes[current]) if current in changes else _with_parts(current, visit)
+        return done[current]
+
+    return visit(node)
+
+
+def _with_parts(node: Node, changed: Callable[[Node], Node]) -> Node:
     match node:
         case Op():
-            return Op(
-                node.template, tuple(replaced(part, changes) for part in node.arguments), node.shape, node.is_boolean
-            )
+            return Op(node.template, tuple(map(changed, node.arguments)), node.shape, node.is_boolean)
         case Reduce():
-            return Reduce(node.kind, replaced(node.argument, changes), node.first, node.stop, node.shape)
+            return Reduce(node.kind, changed(node.argument), node.first, node.stop, node.shape)
     return node

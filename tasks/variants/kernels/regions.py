@@ -24,10 +24,10 @@ def regions(model: Model, *, windows: bool = False) -> Iterator[Region]:
     steps = single_assignment(model)
     if steps is None:
         return
-    shapes = _known(model.shapes, steps)
+    shapes, users = _known(model.shapes, steps), _users(steps)
     covered: set[int] = set()
     for last in reversed(range(len(steps))):
-        members = None if last in covered else _members(last, steps, shapes, windows)
+        members = None if last in covered else _members(last, steps, users, shapes, windows)
         if members is None:
             continue
         places, root = members
@@ -47,11 +47,19 @@ def _known(shapes: Shapes, steps: list[Step]) -> Shapes:
     return known
 
 
-def _members(last: int, steps: list[Step], shapes: Shapes, windows: bool) -> tuple[set[int], Node] | None:
+def _users(steps: list[Step]) -> list[set[int]]:
+    """For each step, which ones read its results."""
+    reads = [step.reads() for step in steps]
+    return [{other for other, read in enumerate(reads) if not read.isdisjoint(step.targets)} for step in steps]
+
+
+def _members(
+    last: int, steps: list[Step], users: list[set[int]], shapes: Shapes, windows: bool
+) -> tuple[set[int], Node] | None:
     """The steps that the kernel for step `last` takes in, and what it computes; None where that is nothing."""
     outside: set[str] = set()
     while True:
-        places = _leading_only_to(last, steps, outside)
+        places = _leading_only_to(last, steps, users, outside)
         nodes: dict[str, Node] = {}
         try:
             for place in sorted(places):
@@ -69,13 +77,11 @@ def _members(last: int, steps: list[Step], shapes: Shapes, windows: bool) -> tup
         outside |= mentioned | not_computed
 
 
-def _leading_only_to(last: int, steps: list[Step], outside: set[str]) -> set[int]:
+def _leading_only_to(last: int, steps: list[Step], users: list[set[int]], outside: set[str]) -> set[int]:
     """The step itself and those before it whose results nothing else reads."""
     places = {last}
     for place in reversed(range(last)):
-        targets = set(steps[place].targets)
-        users = {other for other, step in enumerate(steps) if step.reads() & targets}
-        if users and users <= places and not targets & outside:
+        if users[place] and users[place] <= places and outside.isdisjoint(steps[place].targets):
             places.add(place)
     return places
 

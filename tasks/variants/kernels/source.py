@@ -1,7 +1,7 @@
 """Writes the C function for a tree of elementwise operations and reductions."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tasks.variants.kernels.geometry import Geometry
@@ -210,13 +210,17 @@ def phases(root: Node) -> list[list[Reduce]]:
 def _worth_keeping(root: Node, phases: list[list[Reduce]]) -> Node | None:
     """A costly value that one pass computes and a later one needs again; the output has room for one."""
     passes = [[reduce.argument for reduce in reduces] for reduces in phases] + [[root]]
-    needed = [{node for target in targets for node in _within_pass(target)} for targets in passes]
+    needed = [_within_pass(targets) for targets in passes]
     again = [node for node in walk(root) if calls_function(node) and sum(node in nodes for nodes in needed) > 1]
     return next((node for node in reversed(again) if node.shape == root.shape), None)
 
 
-def _within_pass(target: Node) -> Iterator[Node]:
-    yield target
-    if not isinstance(target, Reduce):
-        for child in children(target):
-            yield from _within_pass(child)
+def _within_pass(targets: Sequence[Node]) -> set[Node]:
+    found: set[Node] = set()
+    waiting = [*targets]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += () if isinstance(node, Reduce) else children(node)
+    return found

@@ -29,12 +29,16 @@ class Term:
     through: frozenset[str] = frozenset()
     """Temporaries whose definitions one has to look into to see this head and these arguments."""
     key: int = field(init=False)
+    names: frozenset[str] = field(init=False)
+    """Heads of what it is made from in the end."""
 
     def __post_init__(self) -> None:
         keys = sorted(arg.key for arg in self.args) if self.head in UNORDERED else [arg.key for arg in self.args]
         # As text, because -1 and -2 have the same hash.
         value = "" if self.number is None else repr(float(self.number))
         object.__setattr__(self, "key", hash((self.head, value, *keys)))
+        names = frozenset().union(*(arg.names for arg in self.args)) if self.args else frozenset({self.head})
+        object.__setattr__(self, "names", names)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Term) and self.key == other.key
@@ -48,9 +52,14 @@ class Term:
         return not self.args and self.head.startswith("_")
 
     def subterms(self) -> Iterable["Term"]:
-        yield self
-        for arg in self.args:
-            yield from arg.subterms()
+        """Each once, however often it occurs: one that every step uses twice occurs twice as often with every step."""
+        found = {self: None}
+        waiting = [self]
+        while waiting:
+            new = [arg for arg in waiting.pop().args if arg not in found]
+            found.update(dict.fromkeys(new))
+            waiting += new
+        return found
 
 
 def leaf(text: str, *, node: cst.BaseExpression | None = None) -> Term:

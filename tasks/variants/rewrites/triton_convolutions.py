@@ -69,23 +69,24 @@ def apart_convolution{number}(
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // {out_size}, rows % {out_size}
 {begins}
+    depth, begin = tl.arange(0, DEPTH), {begin}
+    one_begins = (batch * {padded_size} + begin)[:, None] * {padded_channels} + depth[None, :]
+    other_begins = depth[:, None] + columns[None, :] * {padded_channels}
+    scale_begins = batch * {scales_size} + begin
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
     for step in range(0, {steps}):
         tap, chunk = step // {chunks}, step % {chunks}
-        depth = chunk * DEPTH + tl.arange(0, DEPTH)
-{followed}
-        inside, near = (rows < {places}) & {inside}, {in_place}
-        at = (batch * {padded_size} + near)[:, None] * {padded_channels} + depth[None, :]
+{aheads}
+        ahead, inside = {ahead}, (rows < {places}) & {ahead_inside}
+        at = one_begins + (ahead * {padded_channels} + chunk * DEPTH)
         one_high = tl.load(image + at, mask=inside[:, None], other=0.0)
         one_low = tl.load(image + at + {image_parts}, mask=inside[:, None], other=0.0)
-        at = tap * {weight_tap} + depth[:, None] + columns[None, :] * {padded_channels}
+        at = other_begins + (tap * {weight_tap} + chunk * DEPTH)
         other_high, other_low = tl.load(weight + at), tl.load(weight + at + {weight_parts})
-        at = (batch * {chunks} + chunk) * {padded_size} + near
+        at = scale_begins + (chunk * {padded_size} + ahead)
         one_scale = tl.load(image_scales + at, mask=inside, other=0.0)
         other_scale = tl.load(weight_scales + step * {padded_out} + columns)
-        part = tl.dot(one_high, other_low, tl.dot(one_low, other_high))
-        # What is left of an infinite number is none; its larger half alone tells what comes out.
-        part = tl.dot(one_high, other_high, tl.where(part - part == 0.0, part * (1.0 / 2048.0), 0.0))
+        part = halves_product(one_high, one_low, other_high, other_low)
         total += part * one_scale[:, None] * other_scale[None, :]
     at = (batch * {out_image_size} + place)[:, None] + columns[None, :] * {out_size}
     tl.store(out + at, {result}, mask=(rows[:, None] < {places}) & (columns[None, :] < {channels}))
@@ -163,10 +164,14 @@ def _text(convolution: Convolution, number: int) -> str:
         "weight_tap": padded_lines(channels) * padded_channels,
         "weight_parts": taps * padded_lines(channels) * padded_channels,
         "begins": _begins(convolution),
-        "gathered": _ats(convolution, "begin{}[None, :] + ({})[:, None]"),
-        "followed": _ats(convolution, "begin{} + {}"),
-        "inside": " & ".join(f"(at{dim} >= 0) & (at{dim} < {size})" for dim, size in enumerate(sizes)),
-        "in_place": " + ".join(_times(f"at{dim}", math.prod(sizes[dim + 1 :])) for dim in range(rank)),
+        "scales_size": num_chunks(in_channels) * padded_size,
+        "gathered": _taps(convolution, "at{0} = begin{0}[None, :] + ({1})[:, None]"),
+        "inside": _inside(sizes, "at{}"),
+        "in_place": _place(sizes, "at{}"),
+        "begin": _place(sizes, "begin{}"),
+        "aheads": _taps(convolution, "ahead{0} = {1}"),
+        "ahead": _place(sizes, "ahead{}"),
+        "ahead_inside": _inside(sizes, "begin{0} + ahead{0}"),
         "result": f"total + tl.load(bias + columns, mask=columns < {channels})[None, :]" if bias else "total",
         "shapes": ", ".join(
             map(repr, (convolution.in_shape, convolution.weight_shape, *([(channels,)] if bias else [])))
@@ -198,17 +203,23 @@ def _begins(convolution: Convolution) -> str:
     return "\n".join(lines)
 
 
-def _ats(convolution: Convolution, sum_of: str) -> str:
-    """Lines that tell where a tap of the window lies.
-
-    Args:
-        sum_of: adds to a dimension's beginning.
-    """
+def _taps(convolution: Convolution, line: str) -> str:
+    """Lines that tell how far a tap of the window lies from its beginning, dimension by dimension."""
     steps = (
-        (dim, _times(_digit("tap", convolution.kernel, dim), dilation))
-        for dim, dilation in enumerate(convolution.dilation)
+        _times(_digit("tap", convolution.kernel, dim), dilation) for dim, dilation in enumerate(convolution.dilation)
     )
-    return "\n".join(f"        at{dim} = {sum_of.format(dim, step)}" for dim, step in steps)
+    return "\n".join(f"        {line.format(dim, step)}" for dim, step in enumerate(steps))
+
+
+def _inside(sizes: Sequence[int], coordinate: str) -> str:
+    """Whether a place, whose coordinates are given, is one of the image's."""
+    names = (coordinate.format(dim) for dim in range(len(sizes)))
+    return " & ".join(f"({name} >= 0) & ({name} < {size})" for name, size in zip(names, sizes, strict=True))
+
+
+def _place(sizes: Sequence[int], coordinate: str) -> str:
+    """The number of a place, whose coordinates are given, row by row."""
+    return " + ".join(_times(coordinate.format(dim), math.prod(sizes[dim + 1 :])) for dim in range(len(sizes)))
 
 
 def _digit(name: str, sizes: Sequence[int], dim: int) -> str:

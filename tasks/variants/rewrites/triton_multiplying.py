@@ -74,6 +74,13 @@ def parts_kernel(
     tl.store(scales + at, tl.cast((exponent - 14) << 23, tl.float32, bitcast=True))
 
 
+@triton.jit
+def halves_product(one_high, one_low, other_high, other_low):
+    part = tl.dot(one_high, other_low, tl.dot(one_low, other_high))
+    # What is left of an infinite number is none; its larger half alone tells what comes out.
+    return tl.dot(one_high, other_high, tl.where(part - part == 0.0, part * (1.0 / 2048.0), 0.0))
+
+
 def take_apart(number, tensor, batch, lines, depth, steps, is_by_depth):
     padded_lines, padded_depth = -(-lines // $lines) * $lines, -(-depth // $chunk) * $chunk
     size, chunks = batch * padded_lines * padded_depth, padded_depth // $chunk
@@ -104,6 +111,11 @@ def time_ms(function):
         return float("inf")
 
 
+def is_close(out, truth):
+    # Compilers make mistakes: ptxas 12.8 got one tile of one convolution wrong. NaN and infinities are no difference.
+    return not (out - truth).norm() > 1e-3 * truth.norm()
+
+
 def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
     # Which tile is the fastest depends on the GPU, and so does whether any is faster than its library.
     batch, rows, columns = sizes
@@ -125,10 +137,10 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
     if key not in FASTEST:
         if torch.cuda.is_current_stream_capturing():
             return plain(*tensors)
-        tiles = [tile for tile in TILES if sides or not tile[-1]]
-        best_ms, FASTEST[key] = min((time_ms(lambda: launch_tile(tile)), tile) for tile in tiles)
-        if best_ms >= time_ms(lambda: plain(*tensors)):
-            FASTEST[key] = None
+        timed = sorted((time_ms(lambda: launch_tile(tile)), tile) for tile in TILES if sides or not tile[-1])
+        plain_ms, truth = time_ms(lambda: plain(*tensors)), plain(*tensors)
+        faster = (tile for ms, tile in timed if ms < plain_ms)
+        FASTEST[key] = next((tile for tile in faster if is_close(launch_tile(tile), truth)), None)
     tile = FASTEST[key]
     return plain(*tensors) if tile is None else launch_tile(tile)
 """).substitute(lines=_LINES, chunk=_CHUNK)

@@ -59,9 +59,7 @@ def apart_product{number}(
         other_high, other_low = tl.load(right + at), tl.load(right + at + {right_parts})
         one_scale = tl.load(left_scales + (batch * {chunks} + start // DEPTH) * {padded_rows} + rows)
         other_scale = tl.load(right_scales + (batch * {chunks} + start // DEPTH) * {padded_columns} + columns)
-        part = tl.dot(one_high, other_low, tl.dot(one_low, other_high))
-        # What is left of an infinite number is none; its larger half alone tells what comes out.
-        part = tl.dot(one_high, other_high, tl.where(part - part == 0.0, part * (1.0 / 2048.0), 0.0))
+        part = halves_product(one_high, one_low, other_high, other_low)
         total += part * one_scale[:, None] * other_scale[None, :]
     at = batch * {out_size} + rows[:, None] * {columns} + columns[None, :]
     tl.store(out + at, {result}, mask=(rows[:, None] < {rows}) & (columns[None, :] < {columns}))

@@ -61,8 +61,10 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
     taken = names_bound_in(program.body)
     present = _statements(program.code)
     missing = [helper for helper in helpers if not _statements(helper) <= present]
-    imported = set() if _statements(_IMPORTS) <= present else {"triton", "tl", "libdevice"}
-    if taken & (imported | names_bound_in(cst.parse_module("".join(missing)).body)):
+    helped = names_bound_in(cst.parse_module("".join(missing)).body)
+    if not _statements(_IMPORTS) <= present:
+        helped |= names_bound_in(cst.parse_module(_IMPORTS).body) - {"torch"}
+    if taken & helped:
         return None
     at = next(place for place, statement in enumerate(program.body) if isinstance(statement, cst.ClassDef))
     added = cst.parse_module("\n\n".join([*missing, text])).body

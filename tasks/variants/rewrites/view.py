@@ -126,7 +126,7 @@ def _read_statement(statement: cst.CSTNode, view: View, reader: Reader) -> None:
         name, value = plain
         term = reader.read(value)
         _forget({name}, reader)
-        if not writes_in_place(statement) and name not in _names(term):
+        if not writes_in_place(statement) and name not in term.names:
             reader.definitions[name] = view.definitions[name] = term
         return
     changed = defined_names(statement) | grown_lists(statement)
@@ -143,12 +143,8 @@ def _read_statement(statement: cst.CSTNode, view: View, reader: Reader) -> None:
 def _forget(names: Set[str], reader: Reader) -> None:
     """Drop what is known of names, and of everything that was made from them."""
     for name, term in list(reader.definitions.items()):
-        if name in names or names & _names(term):
+        if name in names or names & term.names:
             del reader.definitions[name]
-
-
-def _names(term: Term) -> set[str]:
-    return {each.head for each in term.subterms() if not each.args}
 
 
 def _read_expressions(node: cst.CSTNode, reader: Reader) -> None:
