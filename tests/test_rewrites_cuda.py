@@ -1,6 +1,5 @@
 """Rewrites for a GPU: what they apply to, that their texts stand alone and, on the CPU, compute as the reference."""
 
-import itertools
 import random
 
 import libcst as cst
@@ -18,7 +17,7 @@ from tasks.variants.rewrites.cuda_layers import (
     keep_channels_last,
 )
 from tasks.variants.rewriting import as_candidate_program, render
-from tests.program_builders import defined, outputs, problem, rewritten
+from tests.program_builders import defined, outputs, problem, ready, rewritten
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 LINEAR = problem(
@@ -84,7 +83,10 @@ def test_a_capture_keeps_outputs_of_several_tensors_and_gradients():
     [
         (compile_forward_tuned, ['    @torch.compile(mode="max-autotune-no-cudagraphs")\n    def forward']),
         (compile_forward_replayed, ['    @copied\n    @torch.compile(mode="reduce-overhead")\n    def forward']),
-        (compile_and_replay, ["class PlainModel(nn.Module)", "    @torch.compile\n    def forward", "graph.replay()"]),
+        (
+            compile_and_replay,
+            ["class PlainModel(nn.Module)", "    forward = torch.compile(PlainModel.forward)", "graph.replay()"],
+        ),
         (benchmark_convolutions, ["    @benchmarked\n    def forward"]),
         (keep_channels_last, ["x = x.contiguous(memory_format=torch.channels_last)", "self.to(memory_format="]),
     ],
@@ -140,8 +142,7 @@ def graphed():
     """A captured module with its reference, on the device."""
     names, reference_names = defined(rewritten(LINEAR, replay_as_graph)), defined(LINEAR)
     # A graph that is no faster is not kept, and so small a forward may be as fast either way.
-    times = itertools.cycle((1.0, 0.0))
-    names["graph_milliseconds"] = lambda call: next(times)
+    names["graph_best_ms"] = lambda calls: [*(1.0 for _ in calls[1:]), 0.0]
     torch.manual_seed(0)
     model = names["ModelNew"](8).cuda()
     reference = reference_names["Model"](8).cuda()
@@ -151,7 +152,7 @@ def graphed():
 
 
 def _captures(graphs, model):
-    return sum(value != ([], None) for form, value in graphs.get(model, {}).items() if form != "captures")
+    return sum(value[-1] is not None for form, value in graphs.get(model, {}).items() if form != "captures")
 
 
 @pytest.mark.gpu
@@ -174,6 +175,23 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
         kept.append((model(x), reference(x)))
     for found, expected in kept:  # all at the end: an earlier output must not have been written over
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plain", "compiled", "replayed"])
+@torch.no_grad()
+def test_on_a_gpu_the_fastest_way_is_taken(fastest):
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    names["graph_best_ms"] = lambda calls: [float(place != fastest) for place in range(len(calls))]
+    model, reference, inputs = ready(LINEAR, names)
+    model, reference, x = model.cuda(), reference.cuda(), inputs[0].cuda()
+    for _ in range(3):
+        torch.testing.assert_close(model(x), reference(x))
+    (made,) = (value for form, value in names["GRAPHS"][model].items() if form != "captures")
+    ways = [names["PlainModel"].forward, names["CompiledModel"].forward]
+    assert made[1] is (ways[fastest] if fastest < 2 else None)
+    assert (made[2] is not None) == (fastest == 2)
 
 
 @pytest.mark.gpu

@@ -19,8 +19,8 @@ from tasks.variants.rewrites.triton import (
     pooling_in_triton,
     reduction_in_triton,
 )
-from tests.program_builders import defined, outputs, problem, rewritten
-from tests.triton_stand_in import triton_on_the_processor
+from tests.program_builders import defined, outputs, problem, ready, rewritten
+from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.rand(size0) + 0.5)"
@@ -109,6 +109,13 @@ def unaligned(tensors):
     return [torch.cat([each.flatten()[:1], each.flatten()])[1:].view(each.shape) for each in tensors]
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_captured(monkeypatch):
+    """As a processor cannot say."""
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+
+
 @pytest.fixture
 def no_triton(monkeypatch):
     """A Triton that can be imported and cannot run anything."""
@@ -142,8 +149,7 @@ def test_the_shapes_that_a_kernel_is_made_for_are_those_that_come(rewrite, sourc
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)
 def test_program_by_program_a_kernel_computes_what_its_steps_do(rewrite, source):
     with triton_on_the_processor():
-        names = defined.__wrapped__(rewritten(source, rewrite))
-    names["fits"] = lambda tensors, shapes: True
+        names = use_kernels(defined.__wrapped__(rewritten(source, rewrite)))
     torch.manual_seed(1)
     arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
     model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
@@ -162,8 +168,7 @@ def test_each_kernel_of_a_program_is_launched_for_itself():
     asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=TWO_CHAINS)
     first = next(iter(RecipeProvider("cuda").candidates(asked, seed=0)))
     with triton_on_the_processor():
-        names = defined.__wrapped__(first.source)
-    names["fits"] = lambda tensors, shapes: True
+        names = use_kernels(defined.__wrapped__(first.source))
     model, reference = names["ModelNew"](40), defined(TWO_CHAINS)["Model"](40)
     model.load_state_dict(reference.state_dict())
     with torch.no_grad():
@@ -184,7 +189,8 @@ def test_a_program_whose_own_names_are_those_of_the_launching_is_left_alone():
 @needs_gpu
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)
 def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
-    names = defined(rewritten(source, rewrite))
+    names = defined.__wrapped__(rewritten(source, rewrite))
+    names["triton_best_ms"] = the_last_is_the_fastest
     model, reference = (
         one(*defined(source)["get_init_inputs"]()).cuda() for one in (names["ModelNew"], defined(source)["Model"])
     )
@@ -196,9 +202,33 @@ def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
             torch.testing.assert_close(model(*given), reference(*given))
         nothing = [torch.full_like(each, float("nan")) for each in inputs]
         torch.testing.assert_close(model(*nothing), reference(*nothing), equal_nan=True)
+    assert names["PAYING"] == {(0, 0): True}
     inputs[0].requires_grad_()
     model(*inputs).sum().backward()
     assert inputs[0].grad is not None
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_a_kernel_is_timed_beside_what_it_replaces():
+    names = defined.__wrapped__(rewritten(SOFTMAX, reduction_in_triton))
+    model, reference, inputs = ready(SOFTMAX, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(inputs[0].cuda()), reference(inputs[0].cuda()))
+    assert list(names["PAYING"]) == [(0, 0)]
+
+
+def test_a_kernel_that_is_no_faster_or_computes_something_else_gives_way_to_its_steps():
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(rewritten(CHAIN, elementwise_in_triton)))
+    model, reference, inputs = ready(CHAIN, names)
+    for change in ({"triton_best_ms": lambda calls: [1.0, 1.0]}, {"launch": lambda *given, **_: given[-1].zero_()}):
+        with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+            for name, value in change.items():
+                patch.setitem(names, name, value)
+            torch.testing.assert_close(model(*inputs), reference(*inputs))
+        assert names["PAYING"] == {(0, -1): False}
+        names["PAYING"].clear()
 
 
 def test_a_kernel_keeps_all_elements_of_a_row_in_registers_or_goes_over_them_in_blocks():

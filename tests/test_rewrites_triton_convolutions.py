@@ -12,7 +12,7 @@ from tasks.variants.rewrites import triton_convolutions, triton_products
 from tasks.variants.rewrites.triton_convolutions import convolution_in_triton
 from tasks.variants.rewriting import as_candidate_program
 from tests.program_builders import defined, outputs, problem, ready, rewritten
-from tests.triton_stand_in import triton_on_the_processor
+from tests.triton_stand_in import triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -74,8 +74,7 @@ def test_on_the_cpu_the_convolution_itself_runs(source):
 @pytest.mark.parametrize("source", FITTING)
 def test_with_every_tile_the_kernel_computes_the_convolution(source):
     with triton_on_the_processor():
-        names = defined.__wrapped__(rewritten(source, convolution_in_triton))
-    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+        names = use_kernels(defined.__wrapped__(rewritten(source, convolution_in_triton)))
     model, reference, (x, *others) = ready(source, names)
     tiles = usable_tiles(names)
     with torch.no_grad():
@@ -107,8 +106,7 @@ def test_a_convolution_and_a_product_of_one_program_choose_their_tiles_apart(mon
     recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
     text = next(text for recipe, text in recipes.items() if {"product_in_triton", "convolution_in_triton"} <= {*recipe})
     with triton_on_the_processor():
-        names = defined.__wrapped__(text)
-    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+        names = use_kernels(defined.__wrapped__(text))
     model, reference, inputs = ready(source, names)
     with torch.no_grad():
         torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)

@@ -6,7 +6,7 @@ its tensor.
 
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,7 +62,7 @@ class Kernel:
         return launch
 
 
-PROGRAM, CLOCK = [0], [0.0]
+PROGRAM = [0]
 _TYPES = {name: getattr(torch, name) for name in ("float16", "float32", "int32", "int64")}
 
 
@@ -94,13 +94,6 @@ def _cast(value: Tensor, dtype: torch.dtype, *, bitcast: bool = False) -> Tensor
 
 def _extremum(name: str) -> Callable[..., Tensor]:
     return lambda one, other: getattr(torch, name)(torch.as_tensor(one), torch.as_tensor(other))
-
-
-def do_bench(function: Callable[[], object], **_: Any) -> float:
-    """The earlier asked, the faster."""
-    function()
-    CLOCK[0] += 1.0
-    return CLOCK[0]
 
 
 def _scan(name: str) -> Callable[..., Tensor]:
@@ -149,7 +142,7 @@ def triton_on_the_processor() -> Iterator[None]:
     vars(language).update(_language(), extra=extra)
     errors = types.SimpleNamespace(OutOfResources=MemoryError)
     vars(triton).update(jit=Kernel, language=language, CompilationError=SyntaxError)
-    vars(triton).update(testing=types.SimpleNamespace(do_bench=do_bench), runtime=types.SimpleNamespace(errors=errors))
+    vars(triton).update(runtime=types.SimpleNamespace(errors=errors))
     vars(extra).update(libdevice=libdevice)
     sys.modules.update(zip(MODULES, (triton, language, extra, libdevice), strict=True))
     try:
@@ -160,3 +153,15 @@ def triton_on_the_processor() -> Iterator[None]:
                 del sys.modules[name]
             else:
                 sys.modules[name] = module
+
+
+def the_last_is_the_fastest(calls: Sequence[Callable[[], Tensor]]) -> list[float]:
+    """Times of alternatives in milliseconds, of which no processor has any."""
+    return [-float(place) for place in range(len(calls))]
+
+
+def use_kernels(names: dict[str, Any]) -> dict[str, Any]:
+    """Let a program, whose names are given, take its kernels for tensors of the right shapes and for the fastest."""
+    names["fits"] = lambda tensors, shapes: [tuple(tensor.shape) for tensor in tensors] == list(shapes)
+    names["triton_best_ms"] = the_last_is_the_fastest
+    return names

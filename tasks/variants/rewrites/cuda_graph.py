@@ -4,7 +4,7 @@ import random
 
 import libcst as cst
 
-from tasks.variants.capture import CAPTURED, COPIED, named
+from tasks.variants.capture import CAPTURED, COPIED, TIMED, named
 from tasks.variants.names import names_bound_in, renamed
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.graph import compiled
@@ -14,9 +14,10 @@ CAPTURE = "capture"
 """The group of what wraps all that was made before it: nothing else applies to its text."""
 _PREFIX = "graph"
 _PLAIN = "PlainModel"
+_IMPORTS = "import functools\nimport random\nimport time\nimport weakref\nimport torch\nimport torch.nn as nn\n"
 # The same in every candidate, so that a policy learns it once. What forward may read and somebody may replace are
 # tensors, numbers and modes by their places; a forward that replaces one itself, draws random numbers or writes to its
-# inputs is not captured, nor is one that is no faster so.
+# inputs is not captured, and the fastest way of all is taken.
 _HELPERS = """
 
 GRAPHS = weakref.WeakKeyDictionary()
@@ -84,18 +85,6 @@ def graph_draws_again():
     generator.graphsafe_set_state(fresh)
 
 
-def graph_milliseconds(call):
-    times = []
-    for _ in range(5):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return min(times)
-
-
 def graph_replayed(captured, inputs):
     graph, static, outputs = captured
     for place, item in zip(static, inputs):
@@ -106,7 +95,7 @@ def graph_replayed(captured, inputs):
 """
 _CLASS = """
 
-class ModelNew(PlainModel):
+class ModelNew(BASE):
     def forward(self, *inputs, **named):
         form = None if named else graph_form(self, inputs)
         if form is None:
@@ -117,16 +106,18 @@ class ModelNew(PlainModel):
         made = graphs.get(form)
         if made is None or not graph_fits(made[0]):
             graphs["captures"] += 1
-            made = graphs[form] = self.graph_made(inputs) if graphs["captures"] <= MOST_CAPTURES else ([], None)
-        captured = made[1]
-        return super().forward(*inputs) if captured is None else graph_replayed(captured, inputs)
+            made = graphs[form] = self.graph_made(inputs) if graphs["captures"] <= MOST_CAPTURES else ([], None, None)
+        _, plain, captured = made
+        if captured is not None:
+            return graph_replayed(captured, inputs)
+        return super().forward(*inputs) if plain is None else plain(self, *inputs)
 
     def graph_made(self, inputs):
         members = graph_members(self)
         tensors = [value for _, _, value, address in members if address is not None]
         if any(not tensor.is_cuda or tensor.is_inference() for tensor in tensors):
-            return [], None
-        captured = None
+            return [], None, None
+        made, ways = ([], None, None), list(dict.fromkeys([PlainModel.forward, BASE.forward]))
         draws = random.getstate()
         fork = torch.random.fork_rng([torch.cuda.current_device()])
         with fork, torch.inference_mode(False), torch.no_grad():
@@ -134,19 +125,18 @@ class ModelNew(PlainModel):
             try:
                 if self.graph_repeats(inputs, members):
                     captured = self.graph_captured(inputs)
-                    static = captured[1]
-                    plain = graph_milliseconds(lambda: super(ModelNew, self).forward(*static))
-                    if graph_milliseconds(lambda: graph_replayed(captured, inputs)) >= plain:
-                        captured = None
+                    calls = [functools.partial(way, self, *captured[1]) for way in ways]
+                    best_ms = graph_best_ms([*calls, lambda: graph_replayed(captured, inputs)])
+                    fastest = best_ms.index(min(best_ms))
+                    made = (members, None, captured) if fastest == len(ways) else ([], ways[fastest], None)
             except RuntimeError:
-                captured = None
                 graph_draws_again()
             for names, name, value, _ in members:
                 names[name] = value
             for tensor, value in zip(tensors, before):
                 tensor.copy_(value)
         random.setstate(draws)
-        return ([], None) if captured is None else (members, captured)
+        return made
 
     def graph_repeats(self, inputs, members):
         static = [graph_copied(item) for item in inputs]
@@ -162,10 +152,18 @@ class ModelNew(PlainModel):
 """
 
 
+_COMPILED = """
+
+class CompiledModel(PlainModel):
+    forward = COMPILED
+"""
+
+
 @rewrite(CAPTURE)
 def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Forward is captured once for each form of its inputs and replayed, where that is faster.
 
+    Of a compiled forward the plain one stays a third way, which is often the fastest for a single small operator.
     Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers, and
     that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time. It falls
     back to the plain forward on the CPU, where gradients are asked for, where forward draws random numbers, keeps
@@ -173,13 +171,33 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     eight captures of one module, such as of ever new shapes.
     """
     forward = find_method(program, "forward")
-    taken, own = names_bound_in(program.body), names_bound_in(cst.parse_module(_HELPERS + named(COPIED, _PREFIX)).body)
-    if forward is None or _PLAIN in taken or own & taken:
+    if forward is None:
         return None
-    plain = renamed(program, {ENTRY: _PLAIN})
-    added = cst.parse_module(_HELPERS + named(COPIED, _PREFIX) + _CLASS + named(CAPTURED, _PREFIX)).body
-    imports = cst.parse_module("import random\nimport weakref\nimport torch\nimport torch.nn as nn\n").body
+    compilation = _compilation(program, forward)
+    between = _COMPILED.replace("COMPILED", compilation) if compilation else ""
+    helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + between
+    own_names = {_PLAIN, *names_bound_in(cst.parse_module(_IMPORTS + helpers).body)} - {"torch", "nn"}
+    if own_names & names_bound_in(_all_but_imports(program)):
+        return None
+    plain = program.deep_replace(forward, forward.with_changes(decorators=[])) if compilation else program
+    plain = renamed(plain, {ENTRY: _PLAIN})
+    own = _CLASS.replace("BASE", "CompiledModel" if compilation else _PLAIN)
+    added = cst.parse_module(helpers + own + named(CAPTURED, _PREFIX)).body
+    imports = cst.parse_module(_IMPORTS).body
     return plain.with_changes(body=[*imports, *plain.body, *added])
+
+
+def _all_but_imports(program: cst.Module) -> list[cst.CSTNode]:
+    """Its statements, apart from imports that are made here as well."""
+    return [each for each in program.body if program.code_for_node(each).strip() not in _IMPORTS.splitlines()]
+
+
+def _compilation(program: cst.Module, forward: cst.FunctionDef) -> str | None:
+    """How the plain forward is compiled, if that is all that its decorators do."""
+    texts = [program.code_for_node(decorator.decorator) for decorator in forward.decorators]
+    if len(texts) != 1 or not texts[0].startswith("torch.compile"):
+        return None
+    return f"{texts[0]}(PlainModel.forward)"
 
 
 @rewrite("graph")

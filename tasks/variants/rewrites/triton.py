@@ -1,7 +1,8 @@
 """Rewrites that compute part of a forward in a Triton kernel made for the shapes that the program's text tells.
 
 All of them assume float32 throughout and fall back to the steps that the kernel replaces wherever a tensor is not on
-the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile. Inputs may lie
+the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile, and where the
+kernel was no faster than those steps at the first call, or computed something else. Inputs may lie
 in memory as they like; outputs are new and contiguous, and parameters are read at every call.
 """
 
@@ -23,7 +24,7 @@ from tasks.variants.kernels.steps import Site, natural
 from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for, triton_kernel_for_scan
 from tasks.variants.kernels.values import Shape
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
-from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, free_number, with_functions
+from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, TIMING, free_number, with_functions
 from tasks.variants.rewriting import rewrite
 
 Found = tuple[TritonKernel, Site]
@@ -36,15 +37,20 @@ def plain{number}({arguments}):
 {kernel}
 
 
+def launched{number}(out_shape, tensors, *scalars):
+    out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
+    launch(kernel{number}, {number}, {programs}, tensors, *scalars, out, num_warps={warps})
+    return out
+
+
 def fused{number}({arguments}, out_shape={out_shape}):
     tensors = [{tensors}]
     if not fits(tensors, [{shapes}]):
         return plain{number}({arguments})
-    out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
-    launch(kernel{number}, {number}, {programs}, tensors, {scalars}out, num_warps={warps})
-    return out
+    kernel, plain = lambda: launched{number}(out_shape, tensors{scalars}), lambda: plain{number}({arguments})
+    return kernel() if pays({number}, tensors, kernel, plain) else plain()
 """
-_NAMES = ("plain{}", "kernel{}", "fused{}")
+_NAMES = ("plain{}", "kernel{}", "launched{}", "fused{}")
 
 
 @rewrite(IN_TRITON)
@@ -145,10 +151,10 @@ def _with_fused(
         shapes=", ".join(map(repr, shapes)),
         out_shape=repr(kernel.out_shape),
         programs=kernel.programs,
-        scalars="".join(f"{each}, " for each in kernel.scalars),
+        scalars="".join(f", {each}" for each in kernel.scalars),
         warps=kernel.warps,
     )
-    return with_functions(changed, (FITS, LAUNCHING), text)
+    return with_functions(changed, (FITS, LAUNCHING, TIMING, CHOOSING), text)
 
 
 def _shape_of(leaf: Leaf, model: Model) -> Shape:

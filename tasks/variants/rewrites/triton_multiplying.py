@@ -12,7 +12,7 @@ import libcst as cst
 
 from tasks.variants.kernels.steps import Site, natural
 from tasks.variants.rewrites.forward import parse_statements, with_statements
-from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, with_functions
+from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, TIMING, with_functions
 
 PRODUCT = "product"
 LEAST_MULTIPLICATIONS = 1 << 26
@@ -94,28 +94,6 @@ def take_apart(number, tensor, batch, lines, depth, steps, is_by_depth):
     return parts, scales
 
 
-def time_ms(function):
-    def measured_ms(calls):
-        def row():
-            for _ in range(calls):
-                function()
-
-        return triton.testing.do_bench(row, warmup=5, rep=20, return_mode="median") / calls
-
-    try:
-        once_ms = measured_ms(1)
-        # What launching takes shows where short calls follow one another.
-        return max(once_ms, measured_ms(16)) if once_ms < 0.2 else once_ms
-    except (triton.runtime.errors.OutOfResources, triton.CompilationError, torch.OutOfMemoryError):
-        # A tile that this GPU has no room for, or no instructions.
-        return float("inf")
-
-
-def is_close(out, truth):
-    # Compilers make mistakes: ptxas 12.8 got one tile of one convolution wrong. NaN and infinities are no difference.
-    return not (out - truth).norm() > 1e-3 * truth.norm()
-
-
 def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
     # Which tile is the fastest depends on the GPU, and so does whether any is faster than its library.
     batch, rows, columns = sizes
@@ -137,10 +115,16 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
     if key not in FASTEST:
         if torch.cuda.is_current_stream_capturing():
             return plain(*tensors)
-        timed = sorted((time_ms(lambda: launch_tile(tile)), tile) for tile in TILES if sides or not tile[-1])
-        plain_ms, truth = time_ms(lambda: plain(*tensors)), plain(*tensors)
-        faster = (tile for ms, tile in timed if ms < plain_ms)
-        FASTEST[key] = next((tile for tile in faster if is_close(launch_tile(tile), truth)), None)
+        truth, tiles = plain(*tensors), []
+        for tile in TILES:
+            if sides or not tile[-1]:
+                try:
+                    tiles += [tile] if is_close(launch_tile(tile), truth) else []
+                except (triton.runtime.errors.OutOfResources, triton.CompilationError, torch.OutOfMemoryError):
+                    pass  # a tile that this GPU has no room for, or no instructions
+        del truth
+        best_ms = triton_best_ms([lambda: plain(*tensors), *(functools.partial(launch_tile, tile) for tile in tiles)])
+        FASTEST[key] = (None, *tiles)[best_ms.index(min(best_ms))]
     tile = FASTEST[key]
     return plain(*tensors) if tile is None else launch_tile(tile)
 """).substitute(lines=_LINES, chunk=_CHUNK)
@@ -151,7 +135,7 @@ def with_call(program: cst.Module, forward: cst.FunctionDef, site: Site, call: s
     line = f"{site.target} = {call}" if site.target else f"return {call}"
     lines = natural([*site.before, line, *site.after])
     changed = with_statements(program, forward, parse_statements("\n".join(lines)))
-    return with_functions(changed, (FITS, LAUNCHING, MULTIPLYING), text)
+    return with_functions(changed, (FITS, LAUNCHING, TIMING, MULTIPLYING), text)
 
 
 def padded_lines(size: int) -> int:

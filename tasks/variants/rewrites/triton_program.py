@@ -1,4 +1,4 @@
-"""What programs with Triton kernels share: imports, and functions that say where kernels fit and launch them."""
+"""What programs with Triton kernels share: imports, and functions that say where kernels fit, pay, and launch them."""
 
 import ast
 import itertools
@@ -7,9 +7,17 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from tasks.variants.capture import TIMED, named
 from tasks.variants.names import names_bound_in
 
-_IMPORTS = "import torch\nimport triton\nimport triton.language as tl\nfrom triton.language.extra import libdevice\n"
+_IMPORTS = """
+import functools
+import time
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+"""
 FITS = """
 def fits(tensors, shapes):
     if not tensors[0].is_cuda or torch.compiler.is_compiling() or torch.is_autocast_enabled("cuda"):
@@ -43,6 +51,29 @@ def launch(kernel, number, programs, tensors, *others, **options):
             LAUNCHERS[key] = compiled[(programs, 1, 1)]
     else:
         launcher(*arguments, *others)
+"""
+TIMING = (
+    named(TIMED, "triton")
+    + """
+
+def is_close(out, truth):
+    # Compilers make mistakes: ptxas 12.8 got one tile of one convolution wrong. NaN and infinities are no difference.
+    return not (out - truth).norm() > 1e-3 * truth.norm()
+"""
+)
+CHOOSING = """
+PAYING = {}
+
+
+def pays(number, tensors, kernel, plain):
+    # Whether a kernel is faster than what it replaces depends on the GPU, and on what else such a call takes.
+    key = number, tensors[0].get_device()
+    if key not in PAYING:
+        if torch.cuda.is_current_stream_capturing():
+            return False
+        plain_ms, kernel_ms = triton_best_ms([plain, kernel])
+        PAYING[key] = kernel_ms < plain_ms and is_close(kernel(), plain())
+    return PAYING[key]
 """
 
 

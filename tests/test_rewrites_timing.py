@@ -1,0 +1,66 @@
+"""Ways to compute the same are timed in turn, so that what else a device does meanwhile is no reason to choose."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tasks.variants.capture import TIMED, named
+
+
+class Device:
+    """A clock in milliseconds that calls and neighbours move, and events that read it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.asked: list[str] = []
+
+    def event(self, *, enable_timing: bool) -> Any:
+        assert enable_timing
+        event = SimpleNamespace(synchronize=lambda: None)
+        event.record = lambda: setattr(event, "at", self.now)
+        event.elapsed_time = lambda end: end.at - event.at
+        return event
+
+    def taking(self, name: str, milliseconds: Callable[[], float]) -> Callable[[], None]:
+        def call() -> None:
+            self.asked.append(name)
+            self.now += milliseconds()
+
+        return call
+
+
+@pytest.fixture
+def device() -> Device:
+    return Device()
+
+
+@pytest.fixture
+def best_ms(device: Device) -> Callable[[list[Callable[[], None]]], list[float]]:
+    names: dict[str, Any] = {
+        "torch": SimpleNamespace(cuda=SimpleNamespace(Event=device.event)),
+        "time": SimpleNamespace(monotonic=lambda: device.now / 1e3),
+    }
+    exec(named(TIMED, "any"), names)
+    found: Callable[[list[Callable[[], None]]], list[float]] = names["any_best_ms"]
+    return found
+
+
+def test_a_neighbour_that_holds_the_device_for_a_while_changes_nothing(device, best_ms):
+    def beside_a_neighbour(alone: float) -> Callable[[], float]:
+        return lambda: alone + (5.0 if device.now < 20.0 else 0.0)
+
+    calls = [device.taking("slow", beside_a_neighbour(0.2)), device.taking("fast", beside_a_neighbour(0.1))]
+    assert best_ms(calls) == pytest.approx([0.2, 0.1])
+
+
+def test_short_calls_are_timed_in_rows_and_all_of_them_in_turn(device, best_ms):
+    best_ms([device.taking("one", lambda: 0.1), device.taking("other", lambda: 0.1)])
+    assert device.asked[:10] == ["one", "other", *["one"] * 4, *["other"] * 4]
+    assert device.asked.count("one") == device.asked.count("other")
+
+
+def test_long_calls_are_timed_three_times(device, best_ms):
+    assert best_ms([device.taking("long", lambda: 900.0)]) == [900.0]
+    assert len(device.asked) == 3
