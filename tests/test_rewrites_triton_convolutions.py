@@ -28,6 +28,13 @@ UNEVEN = convolving("Conv2d(size0, 20, (3, 5), (1, 2), (2, 1), (2, 1), bias=Fals
 POINTS = convolving("Conv2d(size0, 70, 1)", "3, 40, 9, 11")
 SERIES = convolving("Conv1d(size0, 30, 4, stride=3, padding=2, dilation=2)", "3, 40, 130")
 VOLUMES = convolving("Conv3d(size0, 18, (2, 3, 1), padding=(1, 0, 0), stride=(1, 2, 1))", "2, 40, 5, 9, 6")
+TRANSPOSED = convolving("ConvTranspose2d(size0, 70, 3, padding=1)", "2, 40, 9, 11")
+TRANSPOSED_FAR = convolving("ConvTranspose1d(size0, 20, 4, dilation=2, padding=1)", "3, 40, 90")
+TRANSPOSED_IN_PHASES = convolving(
+    "ConvTranspose2d(size0, 33, (3, 5), stride=2, padding=(1, 2), output_padding=(1, 0), bias=False)", "2, 40, 12, 13"
+)
+TRANSPOSED_VOLUMES = convolving("ConvTranspose3d(size0, 18, (2, 4, 3), (1, 2, 3), (0, 1, 1), 0, 1)", "2, 40, 4, 6, 7")
+TRANSPOSED_FEW_CHANNELS = convolving("ConvTranspose2d(size0, 33, 4, stride=2)", "2, 8, 12, 13").replace("[40]", "[8]")
 FEW_CHANNELS = problem(
     "x = self.conv(x)\nreturn x * 2.0",
     "torch.randn(2, 3, 30, 31)",
@@ -48,6 +55,11 @@ FITTING = [
     pytest.param(SERIES, id="series"),
     pytest.param(VOLUMES, id="volumes"),
     pytest.param(FEW_CHANNELS, id="few channels"),
+    pytest.param(TRANSPOSED, id="transposed"),
+    pytest.param(TRANSPOSED_FAR, id="transposed and far apart"),
+    pytest.param(TRANSPOSED_IN_PHASES, id="transposed in uneven phases"),
+    pytest.param(TRANSPOSED_VOLUMES, id="transposed volumes"),
+    pytest.param(TRANSPOSED_FEW_CHANNELS, id="transposed with few channels"),
     pytest.param(MANY_CHANNELS, id="many channels of different sizes"),
 ]
 
@@ -134,7 +146,7 @@ def test_all_of_several_are_taken_the_largest_first():
         ("Conv2d(size0, 40, 3, groups=4)", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3, padding='same')", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3, padding=1, padding_mode='circular')", "2, 40, 19, 22"),
-        ("ConvTranspose2d(size0, 40, 3)", "2, 40, 19, 22"),
+        ("ConvTranspose2d(size0, 40, 3, stride=2, dilation=3)", "2, 40, 19, 22"),
         ("Conv2d(size0, 4, 3)", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3)", "40, 19, 22"),
         ("Conv2d(size0, 40, 3)\nnn.utils.spectral_norm(self.conv)", "2, 40, 19, 22"),
@@ -145,7 +157,7 @@ def test_all_of_several_are_taken_the_largest_first():
         "groups",
         "the same size",
         "a circle",
-        "transposed",
+        "transposed with steps and gaps",
         "few outputs",
         "one picture alone",
         "another weight",

@@ -26,7 +26,8 @@ class Pointer:
     def __add__(self, places: Tensor | int) -> "Pointer":
         return Pointer(self.memory, self.places + places)
 
-    def within(self, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def within(self, mask: Tensor | bool | None) -> tuple[Tensor, Tensor]:
+        mask = mask if mask is None else torch.as_tensor(mask)
         places = self.places if mask is None else torch.broadcast_tensors(self.places, mask)[0]
         counts = torch.ones_like(places, dtype=torch.bool) if mask is None else mask.expand(places.shape)
         outside = counts & ((places < 0) | (places >= self.memory.numel()))
@@ -66,7 +67,7 @@ PROGRAM = [0]
 _TYPES = {name: getattr(torch, name) for name in ("float16", "float32", "int32", "int64")}
 
 
-def _load(pointer: Pointer, mask: Tensor | None = None, other: float = 12345.0) -> Tensor:
+def _load(pointer: Pointer, mask: Tensor | bool | None = None, other: float = 12345.0) -> Tensor:
     """What is masked is `other`, which Triton leaves undefined unless it is told."""
     places, counts = pointer.within(mask)
     return torch.where(counts, pointer.memory[torch.where(counts, places, 0)], other)

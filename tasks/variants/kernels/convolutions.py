@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from tasks.variants.kernels.calls import layer_called
 from tasks.variants.kernels.expressions import expressions
 from tasks.variants.kernels.model import Model
-from tasks.variants.kernels.results import convolved
+from tasks.variants.kernels.results import convolved, has_bias
 from tasks.variants.kernels.steps import Site
 from tasks.variants.kernels.values import Layer, Shape, is_size
 
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A layer that goes over the places of a batch of series, pictures or volumes, without groups."""
+    """A layer that goes over the places of a batch of series, pictures or volumes, without groups.
+
+    A transposed one with a stride of s is s convolutions along each dimension, of every s-th tap each, that make every
+    s-th place: its phases.
+    """
 
     layer: str
     """Its name, such as "self.conv"."""
@@ -30,24 +34,41 @@ class Convolution:
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
     site: Site
+    output_padding: tuple[int, ...] | None = None
+    """None for one that is not transposed."""
+
+    @property
+    def is_transposed(self) -> bool:
+        return self.output_padding is not None
+
+    @property
+    def phases(self) -> tuple[int, ...]:
+        """In each dimension."""
+        return self.stride if self.is_transposed else (1,) * len(self.stride)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """How many places of a phase there are at most, in each dimension."""
+        return tuple(-(-size // phases) for size, phases in zip(self.out_shape[2:], self.phases, strict=True))
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """How many taps a phase has at most, in each dimension."""
+        return tuple(-(-size // phases) for size, phases in zip(self.kernel, self.phases, strict=True))
 
     @property
     def places(self) -> int:
-        """Of all outputs of one channel."""
-        return self.out_shape[0] * math.prod(self.out_shape[2:])
-
-    @property
-    def taps(self) -> int:
-        """Inputs of one channel that one output is made of."""
-        return math.prod(self.kernel)
+        """Of all outputs of one channel and phase."""
+        return self.out_shape[0] * math.prod(self.grid)
 
     @property
     def multiplications(self) -> int:
-        return self.places * self.out_shape[1] * self.in_shape[1] * self.taps
+        return self.places * math.prod(self.phases) * self.out_shape[1] * self.in_shape[1] * math.prod(self.window)
 
     @property
     def weight_shape(self) -> Shape:
-        return (self.out_shape[1], self.in_shape[1], *self.kernel)
+        channels = self.in_shape[1], self.out_shape[1]
+        return (*(channels if self.is_transposed else channels[::-1]), *self.kernel)
 
 
 def convolutions(model: Model) -> Iterator[Convolution]:
@@ -60,20 +81,24 @@ def convolutions(model: Model) -> Iterator[Convolution]:
         if len(node.args) != 1 or node.keywords:
             continue
         in_shape, out_shape = shapes.shape(node.args[0]), shapes.shape(node)
-        has_bias = dict(layer.keywords).get("bias", True)
-        if not _is_known(in_shape) or not _is_known(out_shape) or not isinstance(has_bias, bool):
+        if not _is_known(in_shape) or not _is_known(out_shape):
             continue
         geometry = convolved(layer, in_shape)  # type: ignore[arg-type]
-        if geometry is not None:
-            yield Convolution(
-                layer=name,
-                given=ast.unparse(node.args[0]),
-                in_shape=in_shape,  # type: ignore[arg-type]
-                out_shape=out_shape,  # type: ignore[arg-type]
-                has_bias=has_bias,
-                site=site(),
-                **geometry,
-            )
+        is_biased = has_bias(layer) if geometry else None
+        if geometry is None or not isinstance(is_biased, bool):
+            continue
+        found = Convolution(
+            layer=name,
+            given=ast.unparse(node.args[0]),
+            in_shape=in_shape,  # type: ignore[arg-type]
+            out_shape=out_shape,  # type: ignore[arg-type]
+            has_bias=is_biased,
+            site=site(),
+            **geometry,
+        )
+        # Otherwise places of one phase would meet taps at uneven distances.
+        if not found.is_transposed or all(1 in steps for steps in zip(found.stride, found.dilation, strict=True)):
+            yield found
 
 
 def _is_known(shape: Shape | None) -> bool:

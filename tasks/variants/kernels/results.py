@@ -78,16 +78,25 @@ def pooled(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
 
 
 def convolved(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
-    """The kernel, stride, padding and dilation of a convolution without groups; None where there is more to it."""
-    found = re.fullmatch(r"Conv(\d)d", layer.kind)
-    if not found or len(shape) != int(found[1]) + 2 or len(layer.arguments) > len(_ARGUMENTS["Conv"]):
+    """The kernel, stride, padding and dilation of a convolution without groups; None where there is more to it.
+
+    Of a transposed one also the output padding.
+    """
+    found = re.fullmatch(r"(Conv|ConvTranspose)(\d)d", layer.kind)
+    if not found or len(shape) != int(found[2]) + 2 or len(layer.arguments) > len(_ARGUMENTS[found[1]]):
         return None
-    named, rank = _settings(layer, "Conv"), len(shape) - 2
-    others = set(dict(layer.keywords)) - {*_ARGUMENTS["Conv"], "bias"}
+    named, rank = _settings(layer, found[1]), len(shape) - 2
+    others = set(dict(layer.keywords)) - {*_ARGUMENTS[found[1]], "bias"}
     if others or named.get("groups", 1) != 1 or named.get("in_channels") != shape[1]:
         return None
-    sizes = {name: _each(named.get(f"{name}_size", named.get(name)), rank) for name in _GEOMETRY}
+    wanted = (*_GEOMETRY, *(["output_padding"] if found[1] == "ConvTranspose" else []))
+    sizes = {name: _each(named.get(f"{name}_size", named.get(name)), rank) for name in wanted}
     return None if None in sizes.values() else sizes  # type: ignore[return-value]
+
+
+def has_bias(layer: Layer) -> Value:
+    """Whether a convolution adds one, as far as the text tells."""
+    return _settings(layer, layer.kind[:-2]).get("bias", True)
 
 
 def _settings(layer: Layer, kind: str) -> dict[str, object]:

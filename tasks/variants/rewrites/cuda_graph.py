@@ -180,6 +180,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     if own_names & names_bound_in(_all_but_imports(program)):
         return None
     plain = program.deep_replace(forward, forward.with_changes(decorators=[])) if compilation else program
+    assert isinstance(plain, cst.Module)
     plain = renamed(plain, {ENTRY: _PLAIN})
     own = _CLASS.replace("BASE", "CompiledModel" if compilation else _PLAIN)
     added = cst.parse_module(helpers + own + named(CAPTURED, _PREFIX)).body

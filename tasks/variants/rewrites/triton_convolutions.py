@@ -27,30 +27,31 @@ LEAST_CHANNELS = 32
 """With fewer, most of what is taken apart in pieces of 64 channels would be nothing."""
 _CONVOLUTION = """
 def plain_convolution{number}({parameters}):
-    return torch.nn.functional.conv{rank}d({plain_arguments})
+    return torch.nn.functional.{function}({plain_arguments})
 
 
 @triton.jit
 def convolution_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
-    _, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    phase, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
-    batch, place = rows // {out_size}, rows % {out_size}
+    batch, place = rows // {grid_size}, rows % {grid_size}
 {begins}
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
     for start in range(0, {inner}, DEPTH):
         depth = start + tl.arange(0, DEPTH)
-        channel, tap = depth // {taps}, depth % {taps}
+        channel, tap = depth // {window_size}, depth % {window_size}
 {gathered}
-        inside = (depth[:, None] < {inner}) & (rows[None, :] < {places}) & {inside}
+        counts = {counts}
+        inside = counts[:, None] & (rows[None, :] < {places}) & {inside}
         at = (batch * {image_size})[None, :] + (channel * {in_size})[:, None] + {in_place}
         one = tl.trans(tl.load(image + at, mask=inside, other=0.0))
-        at = depth[:, None] + columns[None, :] * {inner}
-        other = tl.load(weight + at, mask=(depth[:, None] < {inner}) & (columns[None, :] < {channels}), other=0.0)
+        at = {weight_depth}[:, None] + columns[None, :] * {column_step}
+        other = tl.load(weight + at, mask=counts[:, None] & (columns[None, :] < {channels}), other=0.0)
         # Taken away, not added: a sum would go on in the tensor cores, which cut off what they cannot hold.
         total = total - tl.dot(one, other, input_precision="tf32x3")
     total = 0.0 - total
-    at = (batch * {out_image_size} + place)[:, None] + columns[None, :] * {out_size}
-    tl.store(out + at, {result}, mask=(rows[:, None] < {places}) & (columns[None, :] < {channels}))
+    at = (batch * {out_image_size} + {out_place})[:, None] + columns[None, :] * {out_size}
+    tl.store(out + at, {result}, mask={is_out}[:, None] & (columns[None, :] < {channels}))
 {apart}
 
 def convolution{number}({parameters}, out_shape={out_shape}):
@@ -65,9 +66,9 @@ _APART = """
 def apart_convolution{number}(
     {apart_parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
 ):
-    _, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    phase, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
-    batch, place = rows // {out_size}, rows % {out_size}
+    batch, place = rows // {grid_size}, rows % {grid_size}
 {begins}
     depth, begin = tl.arange(0, DEPTH), {begin}
     one_begins = (batch * {padded_size} + begin)[:, None] * {padded_channels} + depth[None, :]
@@ -76,27 +77,28 @@ def apart_convolution{number}(
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
     for step in range(0, {steps}):
         tap, chunk = step // {chunks}, step % {chunks}
-{aheads}
+{followed}
         ahead, inside = {ahead}, (rows < {places}) & {ahead_inside}
         at = one_begins + (ahead * {padded_channels} + chunk * DEPTH)
         one_high = tl.load(image + at, mask=inside[:, None], other=0.0)
         one_low = tl.load(image + at + {image_parts}, mask=inside[:, None], other=0.0)
-        at = other_begins + (tap * {weight_tap} + chunk * DEPTH)
-        other_high, other_low = tl.load(weight + at), tl.load(weight + at + {weight_parts})
+        at = other_begins + ({weight_tap} * {weight_part} + chunk * DEPTH)
+        other_high, other_low = tl.load(weight + at{masked}), tl.load(weight + at + {weight_parts}{masked})
         at = scale_begins + (chunk * {padded_size} + ahead)
         one_scale = tl.load(image_scales + at, mask=inside, other=0.0)
-        other_scale = tl.load(weight_scales + step * {padded_out} + columns)
+        at = ({weight_tap} * {chunks} + chunk) * {padded_out} + columns
+        other_scale = tl.load(weight_scales + at{masked})
         part = halves_product(one_high, one_low, other_high, other_low)
         total += part * one_scale[:, None] * other_scale[None, :]
-    at = (batch * {out_image_size} + place)[:, None] + columns[None, :] * {out_size}
-    tl.store(out + at, {result}, mask=(rows[:, None] < {places}) & (columns[None, :] < {channels}))
+    at = (batch * {out_image_size} + {out_place})[:, None] + columns[None, :] * {out_size}
+    tl.store(out + at, {result}, mask={is_out}[:, None] & (columns[None, :] < {channels}))
 
 """
 
 
 @rewrite(PRODUCT)
 def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """The largest convolution, of any dimensions and without groups, becomes a kernel.
+    """The largest convolution, transposed or not, of any dimensions and without groups, becomes a kernel.
 
     The first call with a GPU tries several tiles, and stays with the library where none is faster. Assumes float32
     throughout, no numbers beyond 1e31 but infinities, nothing of weight in what is 2^-28 of the largest among 64
@@ -118,12 +120,12 @@ def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
 def _is_worth_it(convolution: Convolution) -> bool:
     """Whether there is much to multiply, in tiles that a GPU has tensor cores for."""
     batch, in_channels, *sizes = convolution.in_shape
-    channels, inner = convolution.out_shape[1], in_channels * convolution.taps
+    channels, inner = convolution.out_shape[1], in_channels * math.prod(convolution.window)
     sides = min(convolution.places, channels, inner)
     pictures = batch * math.prod(sizes) * in_channels
     parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels) if _is_apart(convolution) else 0
-    weights = padded_lines(channels) * convolution.taps * padded_depth(in_channels)
-    largest = max(pictures, parts, weights, convolution.places * channels)
+    weights = padded_lines(channels) * math.prod(convolution.kernel) * padded_depth(in_channels)
+    largest = max(pictures, parts, weights, math.prod(convolution.out_shape))
     return convolution.multiplications >= LEAST_MULTIPLICATIONS and sides >= LEAST_SIDE and largest <= MOST_ELEMENTS
 
 
@@ -136,50 +138,62 @@ def _is_apart(convolution: Convolution) -> bool:
 def _text(convolution: Convolution, number: int) -> str:
     batch, in_channels, *sizes = convolution.in_shape
     _, channels, *out_sizes = convolution.out_shape
-    taps, in_size, rank = convolution.taps, math.prod(sizes), len(sizes)
+    taps, window_size = math.prod(convolution.kernel), math.prod(convolution.window)
+    in_size, rank, out_size = math.prod(sizes), len(sizes), math.prod(out_sizes)
     padded_size, padded_channels = padded_lines(in_size), padded_depth(in_channels)
+    # How far apart weights lie in memory whose channels, of the input or of the output, are neighbours.
+    channel_step, column_step = (channels * taps, taps) if convolution.is_transposed else (taps, in_channels * taps)
+    weight_tap = _place(convolution.kernel, "tap{}") if convolution.is_transposed else "tap"
     bias = ["bias"] if convolution.has_bias else []
-    is_apart = _is_apart(convolution)
+    is_apart, is_a_tap = _is_apart(convolution), _is_a_tap(convolution)
     kernels = [f"convolution_kernel{number}", *([f"apart_convolution{number}"] if is_apart else [])]
     settings = {
         "number": number,
-        "rank": rank,
+        "function": f"conv_transpose{rank}d" if convolution.is_transposed else f"conv{rank}d",
         "parameters": ", ".join(["image", "weight", *bias]),
         "apart_parameters": ", ".join(["image, image_scales, weight, weight_scales", *bias]),
         "plain_arguments": _plain_arguments(convolution),
         "places": convolution.places,
         "channels": channels,
-        "inner": in_channels * taps,
-        "taps": taps,
-        "steps": taps * num_chunks(in_channels),
+        "inner": in_channels * window_size,
+        "window_size": window_size,
+        "steps": window_size * num_chunks(in_channels),
         "chunks": num_chunks(in_channels),
         "in_size": in_size,
         "image_size": in_channels * in_size,
-        "out_size": math.prod(out_sizes),
-        "out_image_size": channels * math.prod(out_sizes),
+        "grid_size": math.prod(convolution.grid),
+        "out_size": out_size,
+        "out_image_size": channels * out_size,
         "padded_size": padded_size,
         "padded_channels": padded_channels,
         "padded_out": padded_lines(channels),
+        "scales_size": num_chunks(in_channels) * padded_size,
         "image_parts": batch * padded_size * padded_channels,
-        "weight_tap": padded_lines(channels) * padded_channels,
+        "column_step": column_step,
+        "weight_depth": f"(channel * {channel_step} + {weight_tap})" if convolution.is_transposed else "depth",
+        "weight_tap": weight_tap,
+        "weight_part": padded_lines(channels) * padded_channels,
         "weight_parts": taps * padded_lines(channels) * padded_channels,
         "begins": _begins(convolution),
-        "scales_size": num_chunks(in_channels) * padded_size,
         "gathered": _taps(convolution, "at{0} = begin{0}[None, :] + ({1})[:, None]"),
+        "counts": " & ".join([f"(depth < {in_channels * window_size})", *is_a_tap]),
         "inside": _inside(sizes, "at{}"),
         "in_place": _place(sizes, "at{}"),
         "begin": _place(sizes, "begin{}"),
-        "aheads": _taps(convolution, "ahead{0} = {1}"),
+        "followed": _taps(convolution, "ahead{0} = {1}"),
         "ahead": _place(sizes, "ahead{}"),
-        "ahead_inside": _inside(sizes, "begin{0} + ahead{0}"),
+        "ahead_inside": " & ".join([_inside(sizes, "begin{0} + ahead{0}"), *is_a_tap]),
+        "masked": f", mask={' & '.join(is_a_tap)}, other=0.0" if is_a_tap else "",
+        "out_place": _place(out_sizes, "out{}") if convolution.is_transposed else "place",
+        "is_out": _is_out(convolution),
         "result": f"total + tl.load(bias + columns, mask=columns < {channels})[None, :]" if bias else "total",
         "shapes": ", ".join(
             map(repr, (convolution.in_shape, convolution.weight_shape, *([(channels,)] if bias else [])))
         ),
-        "sizes": (1, convolution.places, channels),
+        "sizes": (math.prod(convolution.phases), convolution.places, channels),
         "sides": [
             (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
-            (taps, channels, in_channels, (1, in_channels * taps, taps), True),
+            (taps, channels, in_channels, (1, column_step, channel_step), True),
         ]
         if is_apart
         else None,
@@ -191,24 +205,62 @@ def _text(convolution: Convolution, number: int) -> str:
 
 def _plain_arguments(convolution: Convolution) -> str:
     bias = "bias" if convolution.has_bias else "None"
-    return f"image, weight, {bias}, {convolution.stride}, {convolution.padding}, {convolution.dilation}"
+    more = f"{convolution.output_padding}, 1, " if convolution.is_transposed else ""
+    return f"image, weight, {bias}, {convolution.stride}, {convolution.padding}, {more}{convolution.dilation}"
 
 
 def _begins(convolution: Convolution) -> str:
-    """Lines that tell where the window of each place begins, dimension by dimension."""
+    """Lines that tell where the window of each place begins, dimension by dimension.
+
+    Of a transposed convolution the window goes backwards, and lines tell as well which place it makes, and which tap of
+    the window is the first of the place's phase.
+    """
     lines = []
     for dim, (stride, padding) in enumerate(zip(convolution.stride, convolution.padding, strict=True)):
-        begin = _times(_digit("place", convolution.out_shape[2:], dim), stride)
-        lines.append(f"    begin{dim} = {begin}{f' - {padding}' if padding else ''}")
-    return "\n".join(lines)
+        at = _digit("place", convolution.grid, dim)
+        if not convolution.is_transposed:
+            lines.append(f"begin{dim} = {_times(at, stride)}{f' - {padding}' if padding else ''}")
+        elif stride == 1:
+            lines += [f"out{dim} = {at}", f"begin{dim} = out{dim}{f' + {padding}' if padding else ''}"]
+        else:
+            lines += [
+                f"phase{dim} = {_digit('phase', convolution.phases, dim)}",
+                f"out{dim} = {_times(at, stride)} + phase{dim}",
+                f"begin{dim} = {at} + (phase{dim} + {padding}) // {stride}",
+                f"first{dim} = (phase{dim} + {padding}) % {stride}",
+            ]
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def _taps(convolution: Convolution, line: str) -> str:
-    """Lines that tell how far a tap of the window lies from its beginning, dimension by dimension."""
-    steps = (
-        _times(_digit("tap", convolution.kernel, dim), dilation) for dim, dilation in enumerate(convolution.dilation)
-    )
-    return "\n".join(f"        {line.format(dim, step)}" for dim, step in enumerate(steps))
+    """Lines that tell how far a tap of the window lies from its beginning, dimension by dimension.
+
+    Of a transposed convolution they tell as well which tap of the whole kernel it is.
+    """
+    lines = []
+    for dim, (stride, dilation) in enumerate(zip(convolution.stride, convolution.dilation, strict=True)):
+        step = _digit("tap", convolution.window, dim)
+        if not convolution.is_transposed:
+            lines.append(line.format(dim, _times(step, dilation)))
+        else:
+            first = f"first{dim} + " if stride > 1 else ""
+            lines += [f"tap{dim} = {first}{_times(step, stride)}", line.format(dim, f"-({_times(step, dilation)})")]
+    return "\n".join(f"        {each}" for each in lines)
+
+
+def _is_a_tap(convolution: Convolution) -> list[str]:
+    """What has to hold where some phases have fewer taps than others."""
+    if not convolution.is_transposed:
+        return []
+    dims = enumerate(zip(convolution.kernel, convolution.stride, strict=True))
+    return [f"(tap{dim} < {size})" for dim, (size, stride) in dims if size % stride]
+
+
+def _is_out(convolution: Convolution) -> str:
+    """Whether a row of a tile is a place, also where some phases have fewer places than others."""
+    sizes = enumerate(zip(convolution.out_shape[2:], convolution.phases, strict=True))
+    fewer = [f"(out{dim} < {size})" for dim, (size, phases) in sizes if size % phases]
+    return f"({' & '.join([f'(rows < {convolution.places})', *fewer])})"
 
 
 def _inside(sizes: Sequence[int], coordinate: str) -> str:
@@ -218,8 +270,9 @@ def _inside(sizes: Sequence[int], coordinate: str) -> str:
 
 
 def _place(sizes: Sequence[int], coordinate: str) -> str:
-    """The number of a place, whose coordinates are given, row by row."""
-    return " + ".join(_times(coordinate.format(dim), math.prod(sizes[dim + 1 :])) for dim in range(len(sizes)))
+    """The number of a place, whose coordinates are given, row by row, to be multiplied or added to."""
+    digits = (_times(coordinate.format(dim), math.prod(sizes[dim + 1 :])) for dim in range(len(sizes)))
+    return f"({' + '.join(digits)})"
 
 
 def _digit(name: str, sizes: Sequence[int], dim: int) -> str:
