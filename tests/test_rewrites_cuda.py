@@ -18,6 +18,7 @@ from tasks.variants.rewrites.cuda_layers import (
 )
 from tasks.variants.rewriting import as_candidate_program, render
 from tests.program_builders import defined, outputs, problem, ready, rewritten
+from tests.triton_stand_in import always, the_last_is_the_fastest
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 LINEAR = problem(
@@ -142,7 +143,7 @@ def graphed():
     """A captured module with its reference, on the device."""
     names, reference_names = defined(rewritten(LINEAR, replay_as_graph)), defined(LINEAR)
     # A graph that is no faster is not kept, and so small a forward may be as fast either way.
-    names["graph_best_ms"] = lambda calls: [*(1.0 for _ in calls[1:]), 0.0]
+    names["graph_best_ms"] = the_last_is_the_fastest
     torch.manual_seed(0)
     model = names["ModelNew"](8).cuda()
     reference = reference_names["Model"](8).cuda()
@@ -183,7 +184,7 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
 @torch.no_grad()
 def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
-    names["graph_best_ms"] = lambda calls: [float(place != fastest) for place in range(len(calls))]
+    names["graph_best_ms"] = lambda calls: always([float(place != fastest) for place in range(len(calls))])
     model, reference, inputs = ready(LINEAR, names)
     model, reference, x = model.cuda(), reference.cuda(), inputs[0].cuda()
     for _ in range(3):

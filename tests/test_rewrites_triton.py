@@ -20,7 +20,7 @@ from tasks.variants.rewrites.triton import (
     reduction_in_triton,
 )
 from tests.program_builders import defined, outputs, problem, ready, rewritten
-from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
+from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.rand(size0) + 0.5)"
@@ -178,6 +178,28 @@ def test_each_kernel_of_a_program_is_launched_for_itself():
     assert names["kernel0"].programs_run == names["kernel1"].programs_run > 0
 
 
+def test_names_of_a_forward_that_are_ours_inside_keep_their_meaning():
+    source = problem(
+        "return torch.relu(tensors + kernel) * 2.0 + plain",
+        "torch.randn(4, 5), torch.randn(4, 5), torch.randn(4, 5)",
+        arguments="tensors, kernel, plain",
+    )
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(rewritten(source, elementwise_in_triton)))
+    model, reference, inputs = ready(source, names)
+    torch.testing.assert_close(model(*inputs), reference(*inputs))
+    assert names["kernel0"].programs_run
+    taken = source.replace("kernel", "out_shape")
+    assert rewritten(taken, elementwise_in_triton) is None
+
+
+def test_what_imports_the_same_as_a_kernel_gets_one_too():
+    source = f"import functools\nimport time\n{CHAIN}"
+    assert rewritten(source, elementwise_in_triton) is not None
+    another = source.replace("import time", "time = 0.5").replace("* 0.5", "* time")
+    assert rewritten(another, elementwise_in_triton) is None
+
+
 def test_a_program_whose_own_names_are_those_of_the_launching_is_left_alone():
     source = problem("x = launch(x) + 1.0\nreturn torch.relu(x) * 2.0", "torch.randn(4, 5)")
     taken = source.replace("class Model", "def launch(x):\n    return x\n\n\nclass Model")
@@ -202,7 +224,7 @@ def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
             torch.testing.assert_close(model(*given), reference(*given))
         nothing = [torch.full_like(each, float("nan")) for each in inputs]
         torch.testing.assert_close(model(*nothing), reference(*nothing), equal_nan=True)
-    assert names["PAYING"] == {(0, 0): True}
+    assert names["FASTEST"] == {("fused", 0, 0): ["kernel"] * 2}
     inputs[0].requires_grad_()
     model(*inputs).sum().backward()
     assert inputs[0].grad is not None
@@ -215,20 +237,23 @@ def test_on_a_gpu_a_kernel_is_timed_beside_what_it_replaces():
     model, reference, inputs = ready(SOFTMAX, names)
     with torch.no_grad():
         torch.testing.assert_close(model(inputs[0].cuda()), reference(inputs[0].cuda()))
-    assert list(names["PAYING"]) == [(0, 0)]
+    assert list(names["FASTEST"]) == [("fused", 0, 0)]
 
 
 def test_a_kernel_that_is_no_faster_or_computes_something_else_gives_way_to_its_steps():
     with triton_on_the_processor():
         names = use_kernels(defined.__wrapped__(rewritten(CHAIN, elementwise_in_triton)))
     model, reference, inputs = ready(CHAIN, names)
-    for change in ({"triton_best_ms": lambda calls: [1.0, 1.0]}, {"launch": lambda *given, **_: given[-1].zero_()}):
+    for change in (
+        {"triton_best_ms": lambda calls: always([1.0 for _ in calls])},
+        {"launch": lambda *given, **_: given[-1].zero_()},
+    ):
         with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
             for name, value in change.items():
                 patch.setitem(names, name, value)
             torch.testing.assert_close(model(*inputs), reference(*inputs))
-        assert names["PAYING"] == {(0, -1): False}
-        names["PAYING"].clear()
+        assert names["FASTEST"] == {("fused", 0, -1): [None] * 2}
+        names["FASTEST"].clear()
 
 
 def test_a_kernel_keeps_all_elements_of_a_row_in_registers_or_goes_over_them_in_blocks():

@@ -10,7 +10,7 @@ from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_products
 from tasks.variants.rewrites.triton_products import product_in_triton
 from tests.program_builders import defined, outputs, problem, ready, rewritten
-from tests.triton_stand_in import triton_on_the_processor, use_kernels
+from tests.triton_stand_in import always, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 TWO = "torch.randn(141, 83), torch.randn(83, 70)"
@@ -90,13 +90,13 @@ def test_with_every_tile_the_kernel_computes_the_product(source):
             names["TILES"] = (tile,)
             names["FASTEST"].clear()
             torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
-            assert names["FASTEST"] == {(0, -1): tile}
+            assert names["FASTEST"] == {(0, -1): [tile] * 2}
         holes = [each.clone() for each in inputs]
         for each in holes:
             each.view(-1)[::97], each.view(-1)[::101] = float("nan"), float("-inf")
         lying_otherwise = [each.mT.contiguous().mT for each in inputs]
         for tile in tiles[0], tiles[-1]:
-            names["FASTEST"][0, -1] = tile
+            names["FASTEST"][0, -1] = [tile] * 2
             torch.testing.assert_close(model(*holes), reference(*holes), rtol=1e-4, atol=1e-4, equal_nan=True)
             torch.testing.assert_close(model(*lying_otherwise), reference(*inputs), rtol=1e-4, atol=1e-4)
     assert names["product_kernel0"].programs_run
@@ -108,7 +108,7 @@ def test_with_every_tile_the_kernel_computes_the_product(source):
 def test_numbers_of_different_sizes_are_taken_apart_without_loss(source):
     names = in_the_stand_in(source)
     model, reference, inputs = ready(source, names)
-    names["FASTEST"][0, -1] = names["TILES"][-1]
+    names["FASTEST"][0, -1] = [names["TILES"][-1]] * 2
     for size in (1.0, 1e-20, 1e10):
         spread = [each * torch.exp(4.0 * torch.randn_like(each)) * size for each in inputs]
         doubles = [each.double() for each in spread]
@@ -122,7 +122,7 @@ def test_numbers_of_different_sizes_are_taken_apart_without_loss(source):
 def test_a_large_number_that_meets_a_zero_costs_those_beside_it_nothing():
     names = in_the_stand_in(SQUARES)
     model, reference, (a, b) = ready(SQUARES, names)
-    names["FASTEST"][0, -1] = names["TILES"][-1]
+    names["FASTEST"][0, -1] = [names["TILES"][-1]] * 2
     a[:, 0], b[0, :] = 2.0**28, 0.0
     allowed = reference(a.double().abs(), b.double().abs())
     assert ((model(a, b).double() - reference(a.double(), b.double())).abs() / allowed).max() < 1e-6
@@ -133,21 +133,21 @@ def test_tiles_are_timed_once_and_the_fastest_is_kept():
     names = in_the_stand_in(SQUARES)
     model, _, inputs = ready(SQUARES, names)
     asked = []
-    names["triton_best_ms"] = lambda calls: asked.append(calls) or [6.0, 5.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0]
+    names["triton_best_ms"] = lambda calls: asked.append(calls) or always([6.0, 5.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0])
     for _ in range(3):
         model(*inputs)
     assert len(asked) == 1
-    assert names["FASTEST"] == {(0, -1): names["TILES"][1]}
+    assert names["FASTEST"] == {(0, -1): [names["TILES"][1]] * 2}
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
 def test_where_the_library_is_faster_it_multiplies():
     names = in_the_stand_in(SQUARES)
     model, reference, inputs = ready(SQUARES, names)
-    names["triton_best_ms"] = lambda calls: [4.9, *(5.0 for _ in calls[1:])]
+    names["triton_best_ms"] = lambda calls: always([4.9, *(5.0 for _ in calls[1:])])
     for _ in range(2):
         assert torch.equal(model(*inputs), reference(*inputs))
-    assert names["FASTEST"] == {(0, -1): None}
+    assert names["FASTEST"] == {(0, -1): [None] * 2}
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
@@ -156,7 +156,7 @@ def test_a_tile_that_computes_something_else_is_not_kept():
     model, reference, inputs = ready(SQUARES, names)
     names["halves_product"] = lambda high, low, other_high, other_low: torch.zeros(len(high), other_high.shape[1])
     torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
-    assert names["FASTEST"] == {(0, -1): names["TILES"][3]}
+    assert names["FASTEST"] == {(0, -1): [names["TILES"][3]] * 2}
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
@@ -172,6 +172,34 @@ def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
+def test_a_graph_takes_what_is_the_fastest_on_the_device_alone(is_capturing):
+    names = in_the_stand_in(SQUARES)
+    model, _, inputs = ready(SQUARES, names)
+    names["triton_best_ms"] = lambda calls: ([1.0, *(2.0 for _ in calls[1:])], [2.0, 1.0, *(3.0 for _ in calls[2:])])
+    model(*inputs)
+    assert names["FASTEST"] == {(0, -1): [None, names["TILES"][0]]}
+    before = names["product_kernel0"].programs_run
+    model(*inputs)
+    assert names["product_kernel0"].programs_run == before
+    is_capturing[0] = True
+    model(*inputs)
+    assert names["product_kernel0"].programs_run > before
+
+
+@pytest.mark.usefixtures("small_are_worth_it")
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 0.0])
+@pytest.mark.parametrize("size", [1.0, 1e-25, 1e25])
+def test_a_wrong_result_is_never_close(wrong, size):
+    is_close = in_the_stand_in(SQUARES)["is_close"]
+    truth = torch.randn(40, 50) * size
+    holed = truth.clone()
+    holed[0, 0], holed[1, 1] = float("nan"), float("-inf")
+    for one in (truth, holed):
+        assert is_close(one * (1.0 + 1e-6), one)
+        assert not is_close(torch.full_like(one, wrong), one)
+
+
+@pytest.mark.usefixtures("small_are_worth_it")
 def test_a_tile_that_a_gpu_has_no_room_for_is_none_of_the_fastest():
     names = in_the_stand_in(SQUARES)
     model, reference, inputs = ready(SQUARES, names)
@@ -184,7 +212,7 @@ def test_a_tile_that_a_gpu_has_no_room_for_is_none_of_the_fastest():
 
     names["launch"] = has_no_room
     torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
-    assert names["FASTEST"] == {(0, -1): last_but_one}
+    assert names["FASTEST"] == {(0, -1): [last_but_one] * 2}
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
@@ -292,13 +320,13 @@ def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(source):
         truth = exact(*[each.double() for each in inputs])
         own = (reference(*inputs).double() - truth).square().mean().sqrt()
         for tile in names["TILES"]:
-            names["FASTEST"][0, 0] = tile
+            names["FASTEST"][0, 0] = [tile] * 2
             error = (model(*inputs).double() - truth).square().mean().sqrt()
             assert error < 4 * own
         for each in inputs:
             each.view(-1)[::97], each.view(-1)[::101] = float("nan"), float("-inf")
         for tile in names["TILES"][0], names["TILES"][-1]:
-            names["FASTEST"][0, 0] = tile
+            names["FASTEST"][0, 0] = [tile] * 2
             torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 

@@ -1,5 +1,6 @@
 """Every judge has a scratch folder of its own; what killed judges left is swept by the next, and nothing else is."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks.errors import MachineError
 from tasks.judge.walls.scratch import PREFIX, ScratchFolder
 
 MAKES_MANY = """
@@ -55,3 +57,17 @@ def test_a_folder_that_is_being_made_is_left_alone_and_one_that_never_was_is_swe
     folder = ScratchFolder.make()
     assert set(scratch.iterdir()) == {young, folder.path}
     folder.remove()
+
+
+def test_where_a_file_system_has_no_locks_nothing_is_left_behind(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_locks(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", without_locks)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(MachineError, match="No locks available"):
+        ScratchFolder.make()
+    assert not list(scratch.iterdir())
+    assert len(os.listdir("/proc/self/fd")) == before

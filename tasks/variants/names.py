@@ -89,6 +89,17 @@ def names_bound_in(statements: Iterable[cst.CSTNode]) -> set[str]:
     return {name for statement in statements for name in defined_names(statement)}
 
 
+def names_besides(program: cst.Module, imports: str) -> set[str]:
+    """Names that the statements of a program bind, apart from imports that it shares with a text of some."""
+    shared = set(imports.splitlines())
+    others = (
+        each
+        for each in program.body
+        if program.code_for_node(each.with_changes(leading_lines=())).strip() not in shared
+    )
+    return names_bound_in(others)
+
+
 def reachable(module: cst.Module, *, roots: Iterable[str]) -> set[Statement]:
     """The top-level statements that the roots need, themselves included."""
     wanted, waiting = set(roots), True

@@ -54,11 +54,13 @@ class RecipeProvider:
         bare = [(program, names) for program, names in changed if names]
         for program, names in bare:
             yield _applied((benchmark_convolutions,), program, rng, names)
+        with_products = []
         for program, names in (*bare, (start, ())):
-            multiplied, with_products = _wherever(self._products, program, rng, names)
-            if with_products != names:
-                yield _applied((benchmark_convolutions,), multiplied, rng, with_products)
-        for program, names in bare:
+            multiplied = _wherever(self._products, program, rng, names)
+            if multiplied[1] != names:
+                with_products.append(multiplied)
+                yield _applied((benchmark_convolutions,), multiplied[0], rng, multiplied[1])
+        for program, names in (*bare, *with_products):
             yield _applied(around, program, rng, names)
         yield _applied((benchmark_convolutions,), plain, rng)
         yield _applied((compile_and_replay,), plain, rng)

@@ -37,8 +37,12 @@ class ScratchFolder:
         try:
             _sweep(Path(tempfile.gettempdir()))
             path = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-            path.chmod(0o711)  # workers that are other users must get at folders of theirs below it
-            return cls(path=path, lock_fd=_held(path))
+            try:
+                path.chmod(0o711)  # workers that are other users must get at folders of theirs below it
+                return cls(path=path, lock_fd=_held(path))
+            except OSError:
+                shutil.rmtree(path, ignore_errors=True)
+                raise
         except OSError as error:
             raise MachineError(f"the judge cannot make a scratch folder: {error}; {SCRATCH_REMEDY}") from error
 
@@ -83,8 +87,12 @@ def _held(path: Path) -> int:
     """A lock that is held from the moment at which others can see it."""
     unseen = path / f".{_LOCK_NAME}"
     fd = os.open(unseen, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    unseen.rename(path / _LOCK_NAME)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        unseen.rename(path / _LOCK_NAME)
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 

@@ -2,8 +2,8 @@
 
 All of them assume float32 throughout and fall back to the steps that the kernel replaces wherever a tensor is not on
 the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile, and where the
-kernel was no faster than those steps at the first call, or computed something else. Inputs may lie
-in memory as they like; outputs are new and contiguous, and parameters are read at every call.
+kernel was no faster than those steps at the first call, or computed something else. Inputs may lie in memory as they
+like; outputs of kernels are new and contiguous, and parameters are read at every call.
 """
 
 import ast
@@ -24,7 +24,7 @@ from tasks.variants.kernels.steps import Site, natural
 from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for, triton_kernel_for_scan
 from tasks.variants.kernels.values import Shape
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
-from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, TIMING, free_number, with_functions
+from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, free_number, with_functions
 from tasks.variants.rewriting import rewrite
 
 Found = tuple[TritonKernel, Site]
@@ -44,13 +44,25 @@ def launched{number}(out_shape, tensors, *scalars):
 
 
 def fused{number}({arguments}, out_shape={out_shape}):
-    tensors = [{tensors}]
-    if not fits(tensors, [{shapes}]):
-        return plain{number}({arguments})
-    kernel, plain = lambda: launched{number}(out_shape, tensors{scalars}), lambda: plain{number}({arguments})
-    return kernel() if pays({number}, tensors, kernel, plain) else plain()
+    return computed(
+        {number},
+        [{tensors}],
+        [{shapes}],
+        lambda tensors{number}: launched{number}(out_shape, tensors{number}{scalars}),
+        lambda: plain{number}({arguments}),
+    )
 """
-_NAMES = ("plain{}", "kernel{}", "launched{}", "fused{}")
+_COMPUTED = """
+def computed(number, tensors, shapes, kernel, plain):
+    if not fits(tensors, shapes):
+        return plain()
+    key = "fused", number, tensors[0].get_device()
+    if key not in FASTEST:
+        choose(key, plain, {"kernel": lambda: kernel(tensors)})
+    return kernel(tensors) if fastest(key) else plain()
+"""
+_NAMES = ("plain{}", "kernel{}", "launched{}", "tensors{}", "fused{}")
+_OWN_ARGUMENTS = {"out_shape", "computed"}
 
 
 @rewrite(IN_TRITON)
@@ -117,6 +129,8 @@ def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | 
     if found is None:
         return None
     kernel, site = found
+    if _OWN_ARGUMENTS & set(site.inputs):
+        return None
     shapes = [_shape_of(leaf, model) for leaf in kernel.tensors]
     return _with_fused(program, forward, site, kernel, number, shapes)
 
@@ -154,7 +168,7 @@ def _with_fused(
         scalars="".join(f", {each}" for each in kernel.scalars),
         warps=kernel.warps,
     )
-    return with_functions(changed, (FITS, LAUNCHING, TIMING, CHOOSING), text)
+    return with_functions(changed, (FITS, LAUNCHING, CHOOSING, _COMPUTED), text)
 
 
 def _shape_of(leaf: Leaf, model: Model) -> Shape:

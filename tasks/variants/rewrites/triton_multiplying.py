@@ -12,7 +12,7 @@ import libcst as cst
 
 from tasks.variants.kernels.steps import Site, natural
 from tasks.variants.rewrites.forward import parse_statements, with_statements
-from tasks.variants.rewrites.triton_program import FITS, LAUNCHING, TIMING, with_functions
+from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_functions
 
 PRODUCT = "product"
 LEAST_MULTIPLICATIONS = 1 << 26
@@ -37,7 +37,6 @@ TILES = (
     (128, 64, $chunk, 4, 2, True),
     (64, 64, $chunk, 4, 3, True),
 )
-FASTEST = {}
 
 
 @triton.jit
@@ -113,19 +112,9 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
 
     key = number, tensors[0].get_device()
     if key not in FASTEST:
-        if torch.cuda.is_current_stream_capturing():
-            return plain(*tensors)
-        truth, tiles = plain(*tensors), []
-        for tile in TILES:
-            if sides or not tile[-1]:
-                try:
-                    tiles += [tile] if is_close(launch_tile(tile), truth) else []
-                except (triton.runtime.errors.OutOfResources, triton.CompilationError, torch.OutOfMemoryError):
-                    pass  # a tile that this GPU has no room for, or no instructions
-        del truth
-        best_ms = triton_best_ms([lambda: plain(*tensors), *(functools.partial(launch_tile, tile) for tile in tiles)])
-        FASTEST[key] = (None, *tiles)[best_ms.index(min(best_ms))]
-    tile = FASTEST[key]
+        tiles = [tile for tile in TILES if sides or not tile[-1]]
+        choose(key, lambda: plain(*tensors), {tile: functools.partial(launch_tile, tile) for tile in tiles})
+    tile = fastest(key)
     return plain(*tensors) if tile is None else launch_tile(tile)
 """).substitute(lines=_LINES, chunk=_CHUNK)
 
@@ -135,7 +124,7 @@ def with_call(program: cst.Module, forward: cst.FunctionDef, site: Site, call: s
     line = f"{site.target} = {call}" if site.target else f"return {call}"
     lines = natural([*site.before, line, *site.after])
     changed = with_statements(program, forward, parse_statements("\n".join(lines)))
-    return with_functions(changed, (FITS, LAUNCHING, TIMING, MULTIPLYING), text)
+    return with_functions(changed, (FITS, LAUNCHING, CHOOSING, MULTIPLYING), text)
 
 
 def padded_lines(size: int) -> int:
