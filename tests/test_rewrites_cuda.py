@@ -115,6 +115,14 @@ def test_what_a_rewrite_is_not_for_it_leaves_alone(rewrite, source):
     assert rewritten(source, rewrite) is None
 
 
+def test_a_forward_that_is_not_to_be_compiled_stays_so_in_a_graph():
+    source = LINEAR.replace("    def forward", "    @torch.compiler.disable\n    def forward")
+    candidate = rewritten(source, replay_as_graph)
+    assert candidate is not None
+    assert "    @torch.compiler.disable\n    def forward" in candidate
+    assert "CompiledModel" not in candidate
+
+
 def test_a_gpu_gets_no_c_and_the_cpu_nothing_for_a_gpu():
     names = [each.name for each in (*REWRITES, *CUDA_REWRITES)]
     assert len(set(names)) == len(names)

@@ -194,7 +194,9 @@ def test_names_of_a_forward_that_are_ours_inside_keep_their_meaning():
 
 
 def test_what_imports_the_same_as_a_kernel_gets_one_too():
-    source = f"import functools\nimport time\n{CHAIN}"
+    used = "self.now = functools.partial(time.monotonic)"
+    source = f"import functools\nimport time\n{CHAIN}".replace(BIASED[:12], f"{used}\n        {BIASED[:12]}")
+    assert used in source
     assert rewritten(source, elementwise_in_triton) is not None
     another = source.replace("import time", "time = 0.5").replace("* 0.5", "* time")
     assert rewritten(another, elementwise_in_triton) is None

@@ -10,9 +10,10 @@ from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_products
 from tasks.variants.rewrites.triton_products import product_in_triton
 from tests.program_builders import defined, outputs, problem, ready, rewritten
-from tests.triton_stand_in import always, triton_on_the_processor, use_kernels
+from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU says itself whether it captures")
 TWO = "torch.randn(141, 83), torch.randn(83, 70)"
 SQUARES = problem("return torch.matmul(a, b)", TWO, arguments="a, b")
 OPERATOR = problem("return torch.triu(a @ b) * 2.0", "torch.randn(80, 80), torch.randn(80, 80)", arguments="a, b")
@@ -61,7 +62,8 @@ def small_are_worth_it(monkeypatch):
 def is_capturing(monkeypatch):
     """Whether a graph is being captured, as a processor cannot say."""
     answers = [False]
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
     return answers
 
 
@@ -160,6 +162,7 @@ def test_a_tile_that_computes_something_else_is_not_kept():
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
+@without_gpu
 def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
     names = in_the_stand_in(SQUARES)
     model, reference, inputs = ready(SQUARES, names)
@@ -172,6 +175,7 @@ def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
 
 
 @pytest.mark.usefixtures("small_are_worth_it")
+@without_gpu
 def test_a_graph_takes_what_is_the_fastest_on_the_device_alone(is_capturing):
     names = in_the_stand_in(SQUARES)
     model, _, inputs = ready(SQUARES, names)
@@ -226,6 +230,7 @@ def test_each_product_of_a_program_has_a_kernel_of_its_own():
     asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
     recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
     text = recipes["elementwise_in_triton", "product_in_triton", "product_in_triton"]
+    assert ("elementwise_in_triton", "product_in_triton", "product_in_triton", "replay_as_graph") in recipes
     with triton_on_the_processor():
         names = use_kernels(defined.__wrapped__(text))
     model, reference, inputs = ready(source, names)
@@ -342,3 +347,30 @@ def test_on_a_gpu_the_fastest_tile_is_found_and_gradients_take_the_product_itsel
     assert (0, 0) in names["FASTEST"]
     model(x).sum().backward()
     assert model.linear.weight.grad is not None
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.usefixtures("small_are_worth_it")
+def test_on_a_gpu_a_graph_holds_what_is_the_fastest_on_the_device_alone():
+    source = problem(
+        "return torch.relu(torch.matmul(a, b)) * 2.0 + 1.0",
+        "torch.randn(70, 52), torch.randn(52, 64)",
+        arguments="a, b",
+    )
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    names = defined.__wrapped__(recipes["elementwise_in_triton", "product_in_triton", "replay_as_graph"])
+    names["triton_best_ms"] = lambda calls: (
+        [float(place) for place in range(len(calls))],
+        the_last_is_the_fastest(calls)[1],
+    )
+    names["graph_best_ms"] = the_last_is_the_fastest
+    model, reference, inputs = ready(source, names)
+    inputs = [each.cuda() for each in inputs]
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert {key: chosen[0] for key, chosen in names["FASTEST"].items()} == {("fused", 0, 0): None, (0, 0): None}
+    assert all(chosen[1] is not None for chosen in names["FASTEST"].values())
+    assert [made[-1] is not None for form, made in names["GRAPHS"][model].items() if form != "captures"] == [True]

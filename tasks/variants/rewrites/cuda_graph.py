@@ -87,6 +87,12 @@ def graph_draws_again():
     generator.graphsafe_set_state(fresh)
 
 
+def graph_called(way, module, inputs):
+    # Else a weight that autocast has cast for the call before would be found, which a later one has to cast itself.
+    torch.clear_autocast_cache()
+    return way(module, *inputs)
+
+
 def graph_replayed(captured, inputs):
     graph, static, outputs = captured
     for place, item in zip(static, inputs):
@@ -127,17 +133,18 @@ class ModelNew(BASE):
             try:
                 if self.graph_repeats(inputs, members):
                     captured = self.graph_captured(inputs)
-                    calls = [functools.partial(way, self, *captured[1]) for way in ways]
+                    calls = [functools.partial(graph_called, way, self, captured[1]) for way in ways]
                     best_ms, _ = graph_best_ms([*calls, lambda: graph_replayed(captured, inputs)])
                     fastest = best_ms.index(min(best_ms))
                     made = (members, None, captured) if fastest == len(ways) else ([], ways[fastest], None)
             except RuntimeError:
                 graph_draws_again()
-            for names, name, value, _ in members:
-                names[name] = value
-            for tensor, value in zip(tensors, before):
-                tensor.copy_(value)
-        random.setstate(draws)
+            finally:
+                for names, name, value, _ in members:
+                    names[name] = value
+                for tensor, value in zip(tensors, before):
+                    tensor.copy_(value)
+                random.setstate(draws)
         return made
 
     def graph_repeats(self, inputs, members):

@@ -37,6 +37,13 @@ TILES = (
     (128, 64, $chunk, 4, 2, True),
     (64, 64, $chunk, 4, 3, True),
 )
+# What a GPU has no room for, or no instructions.
+UNUSABLE = (
+    triton.runtime.errors.OutOfResources,
+    triton.runtime.errors.PTXASError,
+    triton.CompilationError,
+    torch.OutOfMemoryError,
+)
 
 
 @triton.jit
@@ -113,7 +120,8 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
     key = number, tensors[0].get_device()
     if key not in FASTEST:
         tiles = [tile for tile in TILES if sides or not tile[-1]]
-        choose(key, lambda: plain(*tensors), {tile: functools.partial(launch_tile, tile) for tile in tiles})
+        ways = {tile: functools.partial(launch_tile, tile) for tile in tiles}
+        choose(key, lambda: plain(*tensors), ways, UNUSABLE)
     tile = fastest(key)
     return plain(*tensors) if tile is None else launch_tile(tile)
 """).substitute(lines=_LINES, chunk=_CHUNK)
