@@ -9,6 +9,8 @@ from typing import Any
 import libcst as cst
 import torch
 
+from tasks.problems.problem import Problem, Split
+from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewriting import Rewrite, as_candidate_program, render
 
 HEADER = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
@@ -52,6 +54,12 @@ def rewritten(source: str, rewrite: Rewrite, *, seed: int = 0) -> str | None:
     """The candidate that a rewrite makes of a problem, or None where it does not apply."""
     program: cst.Module | None = rewrite.apply(as_candidate_program(source), random.Random(seed))
     return None if program is None else render(program)
+
+
+def recipes_of(source: str) -> dict[tuple[str, ...], str]:
+    """What the provider for GPUs composes for a problem, by the rewrites that made it."""
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
+    return {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
 
 
 @cache

@@ -6,12 +6,10 @@ import random
 import pytest
 import torch
 
-from tasks.problems.problem import Problem, Split
-from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_convolutions, triton_products
 from tasks.variants.rewrites.triton_convolutions import convolution_in_triton
 from tasks.variants.rewriting import as_candidate_program
-from tests.program_builders import defined, outputs, problem, ready, rewritten
+from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
 from tests.triton_stand_in import triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -114,8 +112,7 @@ def test_a_convolution_and_a_product_of_one_program_choose_their_tiles_apart(mon
         init="self.conv = nn.Conv2d(size0, 32, 3, padding=1)\nself.linear = nn.Linear(512, 64)",
         init_arguments="40",
     )
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
-    recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    recipes = recipes_of(source)
     text = next(text for recipe, text in recipes.items() if {"product_in_triton", "convolution_in_triton"} <= {*recipe})
     with triton_on_the_processor():
         names = use_kernels(defined.__wrapped__(text))

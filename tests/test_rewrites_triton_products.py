@@ -9,7 +9,7 @@ from tasks.problems.problem import Problem, Split
 from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import triton_products
 from tasks.variants.rewrites.triton_products import product_in_triton
-from tests.program_builders import defined, outputs, problem, ready, rewritten
+from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
 from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -227,8 +227,7 @@ def test_each_product_of_a_program_has_a_kernel_of_its_own():
         init="self.first = nn.Linear(size0, 64)\nself.second = nn.Linear(64, size0)",
         init_arguments="52",
     )
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
-    recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    recipes = recipes_of(source)
     text = recipes["elementwise_in_triton", "product_in_triton", "product_in_triton"]
     assert ("elementwise_in_triton", "product_in_triton", "product_in_triton", "replay_as_graph") in recipes
     with triton_on_the_processor():
@@ -358,8 +357,7 @@ def test_on_a_gpu_a_graph_holds_what_is_the_fastest_on_the_device_alone():
         "torch.randn(70, 52), torch.randn(52, 64)",
         arguments="a, b",
     )
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
-    recipes = {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    recipes = recipes_of(source)
     names = defined.__wrapped__(recipes["elementwise_in_triton", "product_in_triton", "replay_as_graph"])
     names["triton_best_ms"] = lambda calls: (
         [float(place) for place in range(len(calls))],
