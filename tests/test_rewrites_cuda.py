@@ -123,6 +123,13 @@ def test_a_forward_that_is_not_to_be_compiled_stays_so_in_a_graph():
     assert "CompiledModel" not in candidate
 
 
+def test_what_else_decorates_a_forward_is_not_lost_by_compiling_it():
+    source = LINEAR.replace("    def forward", "    @torch.no_grad()\n    def forward")
+    for rewrite in (compile_forward_tuned, compile_and_replay):
+        assert rewritten(LINEAR, rewrite) is not None
+        assert rewritten(source, rewrite) is None
+
+
 def test_a_gpu_gets_no_c_and_the_cpu_nothing_for_a_gpu():
     names = [each.name for each in (*REWRITES, *CUDA_REWRITES)]
     assert len(set(names)) == len(names)
@@ -142,8 +149,16 @@ def test_recipes_come_in_one_order_and_each_text_once():
 def test_less_to_compute_comes_before_all_else():
     source = problem("return torch.diag(x) @ y", "torch.randn(8), torch.randn(8, 9)", arguments="x, y")
     asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
-    recipes = [each.recipe for each in RecipeProvider("cuda").candidates(asked, seed=0)]
-    assert recipes[:2] == [("broadcast_diagonal",), ("broadcast_diagonal", "replay_as_graph")]
+    first, *others = [each.recipe for each in RecipeProvider("cuda").candidates(asked, seed=0)]
+    assert first == ("broadcast_diagonal", "compile_and_replay")
+    assert {("compile_and_replay",), ("broadcast_diagonal",), ("broadcast_diagonal", "replay_as_graph")} < set(others)
+
+
+def test_convolutions_are_not_compiled_at_first():
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=PICTURES)
+    first, second, *_ = [each.recipe for each in RecipeProvider("cuda").candidates(asked, seed=0)]
+    assert first == ("benchmark_convolutions", "replay_as_graph")
+    assert second == ("compile_and_replay",)
 
 
 @pytest.fixture
@@ -186,13 +201,35 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("on_device", [0, 1], ids=["plain on the device", "compiled on the device"])
+@pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plain", "compiled", "replayed"])
+def test_what_is_the_fastest_on_the_device_is_captured_and_what_is_the_fastest_is_taken(on_device, fastest):
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    both = [names["PlainModel"].forward, names["CompiledModel"].forward]
+    times = iter([([1.0, 1.0], _least(2, on_device)), (_least(3, fastest), [0.0] * 3)])
+    names["graph_best_ms"] = lambda calls: next(times)
+    captured = []
+    names["ModelNew"].graph_captured = lambda self, way, inputs: captured.append(way) or "graph"
+    members, own_forward = ["members"], names["ModelNew"].forward
+    made = model.graph_fastest(inputs, members)
+    assert captured == [both[on_device]]
+    assert made == [([], both[0], None), ([], both[1], None), (members, None, "graph")][fastest]
+    # What looks at inputs before every call is gone where it does not pay.
+    assert names["ModelNew"].forward is (own_forward if fastest else both[0])
+
+
+def _least(count: int, place: int) -> list[float]:
+    return [float(each != place) for each in range(count)]
+
+
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plain", "compiled", "replayed"])
 @torch.no_grad()
 def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
-    names["graph_best_ms"] = lambda calls: always([float(place != fastest) for place in range(len(calls))])
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
     model, reference, inputs = ready(LINEAR, names)
     model, reference, x = model.cuda(), reference.cuda(), inputs[0].cuda()
     for _ in range(3):

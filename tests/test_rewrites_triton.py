@@ -10,16 +10,15 @@ import types
 import pytest
 import torch
 
-from tasks.problems.problem import Problem, Split
 from tasks.variants.kernels.triton_text import in_triton
-from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites.triton import (
     cumulation_in_triton,
     elementwise_in_triton,
     pooling_in_triton,
     reduction_in_triton,
 )
-from tests.program_builders import defined, outputs, problem, ready, rewritten
+from tasks.variants.rewrites.triton_products import product_in_triton
+from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
 from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -83,6 +82,7 @@ TWO_CHAINS = problem(
     init="self.linear = nn.Linear(size0, size0)",
     init_arguments="40",
 )
+LARGE = problem("return torch.matmul(a, b)", "torch.randn(512, 512), torch.randn(512, 512)", arguments="a, b")
 FITTING = [
     pytest.param(elementwise_in_triton, CHAIN, id="a bias and an activation"),
     pytest.param(elementwise_in_triton, CHANNELS, id="channels"),
@@ -165,10 +165,9 @@ def test_program_by_program_a_kernel_computes_what_its_steps_do(rewrite, source)
 
 
 def test_each_kernel_of_a_program_is_launched_for_itself():
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=TWO_CHAINS)
-    first = next(iter(RecipeProvider("cuda").candidates(asked, seed=0)))
+    text = recipes_of(TWO_CHAINS)["elementwise_in_triton", "elementwise_in_triton"]
     with triton_on_the_processor():
-        names = use_kernels(defined.__wrapped__(first.source))
+        names = use_kernels(defined.__wrapped__(text))
     model, reference = names["ModelNew"](40), defined(TWO_CHAINS)["Model"](40)
     model.load_state_dict(reference.state_dict())
     with torch.no_grad():
@@ -176,6 +175,20 @@ def test_each_kernel_of_a_program_is_launched_for_itself():
             torch.testing.assert_close(model(x), reference(x))
     assert len(names["LAUNCHERS"]) == 2
     assert names["kernel0"].programs_run == names["kernel1"].programs_run > 0
+
+
+@pytest.mark.parametrize(
+    ("rewrite", "source"),
+    [(elementwise_in_triton, CHAIN), (reduction_in_triton, LAYER_NORM), (product_in_triton, LARGE)],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_compiler_sees_the_steps_that_a_kernel_replaces_as_one_graph(rewrite, source):
+    with triton_on_the_processor():
+        names = defined.__wrapped__(rewritten(source, rewrite))
+    model, reference, inputs = ready(source, names)
+    compiled = torch.compile(names["ModelNew"].forward, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(model, *inputs), reference(*inputs))
 
 
 def test_names_of_a_forward_that_are_ours_inside_keep_their_meaning():
@@ -275,12 +288,11 @@ def test_every_load_and_store_of_more_than_one_element_is_masked():
 
 
 def test_what_is_fused_is_not_seen_again_and_the_chain_before_it_is():
-    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=TWO_CHAINS)
-    first, second, *_ = RecipeProvider("cuda").candidates(asked, seed=0)
-    assert first.recipe == ("elementwise_in_triton", "elementwise_in_triton")
-    assert second.recipe == (*first.recipe, "replay_as_graph")
-    assert "x = fused1(h1)" in first.source
-    assert "return fused0(h)" in first.source
+    recipes = recipes_of(TWO_CHAINS)
+    both = ("elementwise_in_triton", "elementwise_in_triton")
+    assert {(*both, "compile_and_replay"), both, (*both, "replay_as_graph")} < set(recipes)
+    assert "x = fused1(h1)" in recipes[both]
+    assert "return fused0(h)" in recipes[both]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class ModelNew(Model):
         form = tuple((item.shape, item.dtype) if isinstance(item, torch.Tensor) else item for item in inputs)
         graphs = self.__dict__.setdefault("_baseline_graphs", {})
         if form not in graphs:
-            graphs[form] = self._baseline_captured(inputs)
+            graphs[form] = self._baseline_captured(Model.forward, inputs)
         graph, static, outputs = graphs[form]
         for place, item in zip(static, inputs):
             if isinstance(place, torch.Tensor):

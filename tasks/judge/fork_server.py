@@ -118,8 +118,8 @@ class ForkServer:
     def load_compilers(self, names: Collection[str]) -> None:
         """Load compilers (tasks/judge/compilers.py) before the next worker starts, as far as that pays here.
 
-        Once a judge that takes seconds, on a device twice as many, since a copy tries it first; for the headers of the
-        one of graphs 20 more once a machine.
+        Once a judge that takes seconds, and on a device a copy tries it first; for the headers of the one of graphs 20
+        more once a machine.
 
         Raises:
             MachineError: if those headers are still to be compiled and will not fit on the disk.

@@ -11,21 +11,21 @@ def PREFIX_copied(value):
     return torch.utils._pytree.tree_map(lambda item: item.clone() if isinstance(item, torch.Tensor) else item, value)
 """
 CAPTURED = """
-    def PREFIX_captured(self, inputs):
+    def PREFIX_captured(self, way, inputs):
         static = [PREFIX_copied(item) for item in inputs]
         buffers = [(buffer, buffer.clone()) for buffer in self.buffers()]
         stream, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(stream)
         with torch.cuda.stream(side):
             for _ in range(3):
-                super().forward(*static)
+                way(self, *static)
         stream.wait_stream(side)
         for buffer, before in buffers:  # warming up must leave no trace, such as in running statistics
             buffer.copy_(before)
         torch.clear_autocast_cache()  # a weight that was cast outside of the graph would stay as it is now
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            outputs = super().forward(*static)
+            outputs = way(self, *static)
         torch.clear_autocast_cache()
         return graph, static, outputs
 """

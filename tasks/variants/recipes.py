@@ -22,12 +22,10 @@ Composed = tuple[cst.Module, tuple[str, ...]]
 
 
 class RecipeProvider:
-    """Writes whole compositions: less to compute, then kernels wherever some fit, then compilers and graphs.
+    """Writes whole compositions: less to compute, kernels wherever some fit, and a compiler and a graph around.
 
-    Kernels come bare first. A graph around them must copy inputs in and outputs out, which single operators on an H100
-    seldom pay back: of 55 problems of KernelBench's level 1, four were faster by it.
-
-    Runs no code. Only for CUDA.
+    The first has all of it, since it times what it is made of and leaves out what does not pay. What only one of those
+    choices could be wrong about comes next, each for itself. Runs no code. Only for CUDA.
     """
 
     name = ORIGIN
@@ -52,18 +50,17 @@ class RecipeProvider:
         around = (benchmark_convolutions, replay_as_graph)
         changed = *self._changed("algebra", start, rng), _wherever(self._kernels, start, rng)
         bare = [(program, names) for program, names in changed if names]
-        for program, names in bare:
+        singly = (*bare, (start, ()))
+        multiplied = [_wherever(self._products, program, rng, names) for program, names in singly]
+        with_kernels = [*bare, *(each for each in multiplied if each[1] not in {names for _, names in singly})]
+        program, names = multiplied[0]
+        yield _applied(_all_around(program, rng), program, rng, names)
+        yield _applied((compile_and_replay,), plain, rng)
+        for program, names in with_kernels:
             yield _applied((benchmark_convolutions,), program, rng, names)
-        with_products = []
-        for program, names in (*bare, (start, ())):
-            multiplied = _wherever(self._products, program, rng, names)
-            if multiplied[1] != names:
-                with_products.append(multiplied)
-                yield _applied((benchmark_convolutions,), multiplied[0], rng, multiplied[1])
-        for program, names in (*bare, *with_products):
+        for program, names in with_kernels:
             yield _applied(around, program, rng, names)
         yield _applied((benchmark_convolutions,), plain, rng)
-        yield _applied((compile_and_replay,), plain, rng)
         yield _applied(around, plain, rng)
         for program, names in self._changed("fusion", start, rng):
             yield _applied(around, program, rng, names)
@@ -76,6 +73,12 @@ class RecipeProvider:
             changed = each.apply(program, rng) if each.group == group else None
             if changed is not None:
                 yield _wherever(self._kernels, changed, rng, (each.name,))
+
+
+def _all_around(program: cst.Module, rng: random.Random) -> Sequence[Rewrite]:
+    """Who compiles gets convolutions from cuDNN all the same, and waits for minutes where there are many."""
+    has_convolutions = benchmark_convolutions.apply(program, rng) is not None
+    return (benchmark_convolutions, replay_as_graph) if has_convolutions else (compile_and_replay,)
 
 
 def _applied(

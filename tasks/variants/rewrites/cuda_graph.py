@@ -16,6 +16,7 @@ CAPTURE = "capture"
 _PREFIX = "graph"
 _PLAIN = "PlainModel"
 _COMPILATION = re.compile(r"torch\.compile(\(|$)")
+_HAS_COMPILED = re.compile(r"torch\.compile\b|ctypes")
 _IMPORTS = "import functools\nimport random\nimport time\nimport weakref\nimport torch\nimport torch.nn as nn\n"
 # The same in every candidate, so that a policy learns it once. What forward may read and somebody may replace are
 # tensors, numbers and modes by their places; a forward that replaces one itself, draws random numbers or writes to its
@@ -50,7 +51,8 @@ def graph_form(module, inputs):
     if with_gradients and any(item.requires_grad for item in module.parameters()):
         return None
     autocast = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda")
-    return (*form, device, torch.cuda.current_stream().cuda_stream, autocast, module.training)
+    stream = torch._C._cuda_getCurrentRawStream(device)  # torch.cuda.current_stream takes as long as a small operator
+    return (*form, device, stream, autocast, module.training)
 
 
 def graph_members(module):
@@ -93,6 +95,13 @@ def graph_called(way, module, inputs):
     return way(module, *inputs)
 
 
+def graph_watched(call, module, inputs, members):
+    # What is looked at before every call counts.
+    graph_form(module, inputs)
+    graph_fits(members)
+    return call()
+
+
 def graph_replayed(captured, inputs):
     graph, static, outputs = captured
     for place, item in zip(static, inputs):
@@ -125,18 +134,13 @@ class ModelNew(BASE):
         tensors = [value for _, _, value, address in members if address is not None]
         if any(not tensor.is_cuda or tensor.is_inference() for tensor in tensors):
             return [], None, None
-        made, ways = ([], None, None), [WAYS]
-        draws = random.getstate()
+        made, draws = ([], None, None), random.getstate()
         fork = torch.random.fork_rng([torch.cuda.current_device()])
         with fork, torch.inference_mode(False), torch.no_grad():
             before = [tensor.clone() for tensor in tensors]
             try:
                 if self.graph_repeats(inputs, members):
-                    captured = self.graph_captured(inputs)
-                    calls = [functools.partial(graph_called, way, self, captured[1]) for way in ways]
-                    best_ms, _ = graph_best_ms([*calls, lambda: graph_replayed(captured, inputs)])
-                    fastest = best_ms.index(min(best_ms))
-                    made = (members, None, captured) if fastest == len(ways) else ([], ways[fastest], None)
+                    made = self.graph_fastest(inputs, members)
             except RuntimeError:
                 graph_draws_again()
             finally:
@@ -150,7 +154,7 @@ class ModelNew(BASE):
     def graph_repeats(self, inputs, members):
         static = [graph_copied(item) for item in inputs]
         states = graph_random_states()
-        outputs = torch.utils._pytree.tree_leaves(super().forward(*static))
+        outputs = torch.utils._pytree.tree_leaves(PlainModel.forward(self, *static))
         return (
             graph_fits(members)
             and len(graph_members(self)) == len(members)
@@ -158,6 +162,21 @@ class ModelNew(BASE):
             and all(item._version == 0 for item in static if isinstance(item, torch.Tensor))
             and all(item.is_cuda if type(item) is torch.Tensor else isinstance(item, PLAIN_KINDS) for item in outputs)
         )
+
+    def graph_fastest(self, inputs, members):
+        static, ways = [graph_copied(item) for item in inputs], [WAYS]
+        calls = [functools.partial(graph_called, way, self, static) for way in ways]
+        _, on_device_ms = graph_best_ms(calls)
+        captured = self.graph_captured(ways[on_device_ms.index(min(on_device_ms))], inputs)
+        plain, *compiled = calls
+        watched = [functools.partial(graph_watched, call, self, static, []) for call in compiled]
+        replay = functools.partial(graph_replayed, captured, static)
+        watched.append(functools.partial(graph_watched, replay, self, static, members))
+        best_ms, _ = graph_best_ms([plain, *watched])
+        fastest = best_ms.index(min(best_ms))
+        if fastest == 0:
+            ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which costs time too
+        return (members, None, captured) if fastest == len(ways) else ([], ways[fastest], None)
 """
 
 
@@ -172,7 +191,8 @@ class CompiledModel(PlainModel):
 def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Forward is captured once for each form of its inputs and replayed, where that is faster.
 
-    Of a compiled forward the plain one stays a third way, which is often the fastest for a single small operator.
+    Of a compiled forward the plain one stays a third way, and what runs shorter on the device is captured. Where the
+    plain one is the fastest, as for a single small operator, it takes the place of all this for good.
     Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers, and
     that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time; that some
     hundred calls more at the first leave nothing behind that a module does not show. It falls
@@ -207,6 +227,9 @@ def _compilation(program: cst.Module, forward: cst.FunctionDef) -> str | None:
 
 @rewrite("graph")
 def compile_and_replay(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """What the compiler makes of forward is replayed as replay_as_graph does it, and assumes the same."""
-    changed = compiled(program, "torch.compile")
+    """What the compiler makes of forward is replayed as replay_as_graph does it, and assumes the same.
+
+    The compiler sees the steps that a Triton kernel replaces; the plain forward has the kernel.
+    """
+    changed = compiled(program, "torch.compile", unless=_HAS_COMPILED)
     return None if changed is None else replay_as_graph.apply(changed, rng)

@@ -66,9 +66,10 @@ def compile_tail(program: cst.Module, rng: random.Random) -> cst.Module | None:
     return _with_tail(program, forward, start, known)
 
 
-def compiled(program: cst.Module, decorator: str) -> cst.Module | None:
+def compiled(program: cst.Module, decorator: str, *, unless: re.Pattern[str] = _COMPILED) -> cst.Module | None:
+    """The program with its forward decorated, unless something else decorates it or the text has what is given."""
     forward = find_method(program, "forward")
-    if forward is None or _COMPILED.search(program.code):
+    if forward is None or forward.decorators or unless.search(program.code):
         return None
     decorated = forward.with_changes(decorators=[cst.Decorator(cst.parse_expression(decorator))])
     changed = program.deep_replace(forward, decorated)

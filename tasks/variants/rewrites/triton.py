@@ -38,7 +38,7 @@ def plain{number}({arguments}):
 
 
 def launched{number}(out_shape, tensors, *scalars):
-    out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
+    out = tensors[0].new_empty(out_shape)
     launch(kernel{number}, {number}, {programs}, tensors, *scalars, out, num_warps={warps})
     return out
 

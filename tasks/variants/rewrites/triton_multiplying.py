@@ -112,7 +112,7 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
             right = take_apart((number, "right"), tensors[1], *sides[1])
             arguments = [*left, *right, *tensors[2:]]
         programs = batch * -(-rows // tile[0]) * -(-columns // tile[1])
-        out = torch.empty(out_shape, dtype=torch.float32, device=tensors[0].device)
+        out = tensors[0].new_empty(out_shape)
         options = {"num_warps": warps, "num_stages": stages}
         launch(kernels[is_apart], (number, tile), programs, arguments, out, *shape, **options)
         return out

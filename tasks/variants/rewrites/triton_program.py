@@ -62,10 +62,10 @@ FASTEST = {}
 def is_close(out, truth):
     # Compilers make mistakes: ptxas 12.8 got one tile of one convolution wrong.
     known = torch.isfinite(truth)
-    size = torch.where(known, truth, 0.0).abs().max().clamp(min=1e-30)
+    truth = torch.where(known, truth, 0.0)
+    size = truth.abs().max().clamp(min=1e-30)
     error = torch.where(known, out - truth, 0.0).div(size).norm()
-    # Not a number where there should be one is no small error.
-    return bool(error <= 1e-3 * torch.where(known, truth, 0.0).div(size).norm())
+    return bool(error <= 1e-3 * truth.div(size).norm())  # not a number where there should be one is no small error
 
 
 def choose(key, plain, ways, unusable=()):
