@@ -22,6 +22,7 @@ from tasks.search.texts import with_prefix
 from tasks.search.writers import Asked, Writer
 from tasks.variants.candidate import Candidate
 from tasks.variants.compiler.provider import TIMEOUT_S, CompilerProvider
+from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import rewrites_for
 from tasks.variants.rewriting import ORIGIN as REWRITES
 
@@ -231,12 +232,16 @@ class Providers:
 def rewriting(problem: Problem, *, seed: int, device: str, experience: Experience | None = None) -> list[Proposer]:
     """Rewrites that learn from what was found, here and by those with whom the experience is shared.
 
-    Where calls can be put into the forward, they start from that form, and from the text as it is too.
+    Where calls can be put into the forward, they start from that form, and from the text as it is too. On a GPU whole
+    recipes come before them: a kernel in the graph that pays for it is many steps away.
     """
     make = partial(
         Compositions, problem, seed=seed, rewrites=rewrites_for(device), experience=experience or Experience()
     )
-    return [make(start=start) for start in starting_programs(problem)]
+    learning: list[Proposer] = [make(start=start) for start in starting_programs(problem)]
+    if device == "cpu":
+        return learning
+    return [FromProvider(RecipeProvider(device), problem, seed=seed), *learning]
 
 
 def _state(folder: Path) -> list[str]:

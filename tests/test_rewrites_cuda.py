@@ -6,6 +6,7 @@ import libcst as cst
 import pytest
 import torch
 
+from flows.optimize_providers import rewriting
 from tasks.problems.problem import Problem, Split
 from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import CUDA_REWRITES, REWRITES, rewrites_for
@@ -279,3 +280,13 @@ def test_on_a_gpu_what_a_graph_would_do_otherwise_is_not_captured(forward, init)
             results.append((one(own), own))
         torch.testing.assert_close(*results)
     assert _captures(names["GRAPHS"], model) == 0
+
+
+def test_an_optimization_on_a_gpu_begins_with_a_whole_recipe():
+    asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=PICTURES)
+    first, *others = (each.propose([]) for each in rewriting(asked, seed=0, device="cuda:0"))
+    assert first.recipe == ("benchmark_convolutions", "replay_as_graph")
+    assert others
+    assert all(len(each.recipe) == 1 for each in others)
+    on_a_processor = [each.propose([]) for each in rewriting(asked, seed=0, device="cpu")]
+    assert len(on_a_processor) == len(others)
