@@ -43,3 +43,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "the whole machine" if name in LOOK_AT_THE_WHOLE_MACHINE else name
 
     return ByFile(config, log)
+
+
+@pytest.fixture
+def is_capturing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether a graph is being captured, where there is a processor only, which cannot say."""
+    import torch  # not for tests that do without
+
+    answers = [False]
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
+    return answers

@@ -21,6 +21,7 @@ from tasks.variants.rewrites.triton_products import product_in_triton
 from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
 from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
+pytestmark = pytest.mark.usefixtures("is_capturing")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.rand(size0) + 0.5)"
 CHAIN = problem(
@@ -107,13 +108,6 @@ FITTING = [
 def unaligned(tensors):
     """The same numbers, four bytes further on than memory begins."""
     return [torch.cat([each.flatten()[:1], each.flatten()])[1:].view(each.shape) for each in tensors]
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_captured(monkeypatch):
-    """As a processor cannot say."""
-    if not torch.cuda.is_available():
-        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tasks.variants.rewriting import as_candidate_program
 from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
 from tests.triton_stand_in import triton_on_the_processor, use_kernels
 
+pytestmark = pytest.mark.usefixtures("is_capturing")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
@@ -65,8 +66,6 @@ FITTING = [
 @pytest.fixture(autouse=True)
 def small_are_worth_it(monkeypatch):
     monkeypatch.setattr(triton_convolutions, "LEAST_MULTIPLICATIONS", 1)
-    if not torch.cuda.is_available():
-        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
 
 
 def usable_tiles(names):

@@ -10,6 +10,7 @@ from tasks.variants.rewrites.triton_products import product_in_triton
 from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
 from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
+pytestmark = pytest.mark.usefixtures("is_capturing")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU says itself whether it captures")
 TWO = "torch.randn(141, 83), torch.randn(83, 70)"
@@ -54,15 +55,6 @@ FITTING = [
 @pytest.fixture
 def small_are_worth_it(monkeypatch):
     monkeypatch.setattr(triton_products, "LEAST_MULTIPLICATIONS", 1)
-
-
-@pytest.fixture(autouse=True)
-def is_capturing(monkeypatch):
-    """Whether a graph is being captured, as a processor cannot say."""
-    answers = [False]
-    if not torch.cuda.is_available():
-        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
-    return answers
 
 
 def in_the_stand_in(source):

@@ -109,6 +109,9 @@ def test_rendering_adds_and_drops_imports_as_names_are_used():
         pytest.param("f((a + b))", "f(a + b)", id="argument"),
         pytest.param("(a + b).t()", "(a + b).t()", id="object of a method"),
         pytest.param("a[(b + 1):(c)]", "a[b + 1:c]", id="slice"),
+        pytest.param("[(a if b else c), *(a if b else c)]", "[a if b else c, *(a if b else c)]", id="choice in a list"),
+        pytest.param("f(*(a if b else c))", "f(*a if b else c)", id="choice of arguments"),
+        pytest.param("(a, *(b | c), *(b or c))", "(a, *b | c, *(b or c))", id="elements of a tuple"),
     ],
 )
 def test_parentheses_stay_only_where_they_matter(written, expected):

@@ -104,6 +104,12 @@ def _bare(node: cst.BaseExpression, *, at_least: int) -> cst.BaseExpression:
     return node.with_changes(lpar=[], rpar=[])
 
 
+def _bare_element(element: cst.BaseElement) -> cst.BaseElement:
+    """An element of a list or tuple; behind a star there may be no choice and no comparison."""
+    at_least = _PRECEDENCE[cst.BitOr] if isinstance(element, cst.StarredElement) else 1
+    return element.with_changes(value=_bare(element.value, at_least=at_least))
+
+
 def _spans_lines(node: cst.CSTNode) -> bool:
     return "\n" in cst.Module([]).code_for_node(node)
 
@@ -171,12 +177,10 @@ class _Cleaner(cst.CSTTransformer):
         return updated_node.with_changes(value=_bare(updated_node.value, at_least=1))
 
     def leave_Tuple(self, original_node: cst.Tuple, updated_node: cst.Tuple) -> cst.Tuple:
-        elements = [each.with_changes(value=_bare(each.value, at_least=1)) for each in updated_node.elements]
-        return updated_node.with_changes(elements=elements)
+        return updated_node.with_changes(elements=[_bare_element(each) for each in updated_node.elements])
 
     def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.List:
-        elements = [each.with_changes(value=_bare(each.value, at_least=1)) for each in updated_node.elements]
-        return updated_node.with_changes(elements=elements)
+        return updated_node.with_changes(elements=[_bare_element(each) for each in updated_node.elements])
 
     def leave_Index(self, original_node: cst.Index, updated_node: cst.Index) -> cst.Index:
         return updated_node.with_changes(value=_bare(updated_node.value, at_least=1))

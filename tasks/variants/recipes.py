@@ -13,6 +13,7 @@ from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_gra
 from tasks.variants.rewrites.cuda_layers import benchmark_convolutions, compile_forward_tuned, keep_channels_last
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewrites.triton import IN_TRITON
+from tasks.variants.rewrites.triton_layers import layers_in_triton
 from tasks.variants.rewrites.triton_multiplying import PRODUCT
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
@@ -33,7 +34,9 @@ class RecipeProvider:
     def __init__(self, device: str) -> None:
         self._rewrites = rewrites_for(device)
         self._kernels = tuple(each for each in self._rewrites if each.group == IN_TRITON)
-        self._products = tuple(each for each in self._rewrites if each.group == PRODUCT)
+        self._products = tuple(
+            each for each in self._rewrites if each.group == PRODUCT and each is not layers_in_triton
+        )
 
     def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
         """Each text once; a step of a recipe that does not apply is left out of it."""
@@ -47,25 +50,34 @@ class RecipeProvider:
     def _programs(self, problem: Problem, rng: random.Random) -> Iterator[Composed]:
         plain = as_candidate_program(problem.source)
         start = laid_out(inlined(plain))
-        around = (benchmark_convolutions, replay_as_graph)
+        bare = () if benchmark_convolutions.apply(plain, rng) is None else (benchmark_convolutions,)
+        around = (*bare, replay_as_graph)
         changed = *self._changed("algebra", start, rng), _wherever(self._kernels, start, rng)
-        bare = [(program, names) for program, names in changed if names]
-        singly = (*bare, (start, ()))
-        multiplied = [_wherever(self._products, program, rng, names) for program, names in singly]
-        with_kernels = [*bare, *(each for each in multiplied if each[1] not in {names for _, names in singly})]
+        with_some = [(program, names) for program, names in changed if names]
+        singly = (*with_some, (start, ()))
+        multiplied = [self._multiplied(program, rng, names) for program, names in singly]
+        with_kernels = [*with_some, *(each for each in multiplied if each[1] not in {names for _, names in singly})]
         program, names = multiplied[0]
-        yield _applied(_all_around(program, rng), program, rng, names)
+        # Who compiles gets convolutions from cuDNN all the same, and waits for minutes where there are many.
+        yield _applied(around if bare else (compile_and_replay,), program, rng, names)
         yield _applied((compile_and_replay,), plain, rng)
         for program, names in with_kernels:
-            yield _applied((benchmark_convolutions,), program, rng, names)
+            yield _applied(bare, program, rng, names)
         for program, names in with_kernels:
             yield _applied(around, program, rng, names)
-        yield _applied((benchmark_convolutions,), plain, rng)
+        yield _applied(bare, plain, rng)
         yield _applied(around, plain, rng)
         for program, names in self._changed("fusion", start, rng):
             yield _applied(around, program, rng, names)
         yield _applied((keep_channels_last, *around), plain, rng)
         yield _applied((compile_forward_tuned, replay_as_graph), plain, rng)
+
+    def _multiplied(self, program: cst.Module, rng: random.Random, names: tuple[str, ...]) -> Composed:
+        """The program with products and convolutions in kernels: of all layers at once, or each for itself."""
+        layered = layers_in_triton.apply(program, rng)
+        if layered is not None:
+            return layered, (*names, layers_in_triton.name)
+        return _wherever(self._products, program, rng, names)
 
     def _changed(self, group: str, program: cst.Module, rng: random.Random) -> Iterator[Composed]:
         """The program after each rewrite of a group that applies, with kernels in what is left."""
@@ -73,12 +85,6 @@ class RecipeProvider:
             changed = each.apply(program, rng) if each.group == group else None
             if changed is not None:
                 yield _wherever(self._kernels, changed, rng, (each.name,))
-
-
-def _all_around(program: cst.Module, rng: random.Random) -> Sequence[Rewrite]:
-    """Who compiles gets convolutions from cuDNN all the same, and waits for minutes where there are many."""
-    has_convolutions = benchmark_convolutions.apply(program, rng) is not None
-    return (benchmark_convolutions, replay_as_graph) if has_convolutions else (compile_and_replay,)
 
 
 def _applied(

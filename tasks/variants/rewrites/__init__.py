@@ -26,6 +26,7 @@ from tasks.variants.rewrites import (
     transposes,
     triton,
     triton_convolutions,
+    triton_layers,
     triton_products,
     windows,
 )
@@ -54,7 +55,14 @@ _MODULES: tuple[ModuleType, ...] = (
     slowdowns,
 )
 
-_CUDA_MODULES: tuple[ModuleType, ...] = (triton, triton_products, triton_convolutions, cuda_layers, cuda_graph)
+_CUDA_MODULES: tuple[ModuleType, ...] = (
+    triton,
+    triton_products,
+    triton_convolutions,
+    triton_layers,
+    cuda_layers,
+    cuda_graph,
+)
 
 
 def _all_of(modules: tuple[ModuleType, ...]) -> tuple[Rewrite, ...]:

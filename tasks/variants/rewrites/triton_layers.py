@@ -1,0 +1,182 @@
+"""A rewrite for networks that build their layers in loops: every layer of a kind computes in one Triton kernel."""
+
+import random
+import re
+
+import libcst as cst
+
+from tasks.variants.names import names_bound_in
+from tasks.variants.rewrites.forward import find_method, parse_statements, statements_of, with_statements
+from tasks.variants.rewrites.triton_multiplying import (
+    LEAST_MULTIPLICATIONS,
+    LEAST_SIDE,
+    MOST_ELEMENTS,
+    MULTIPLYING,
+    PRODUCT,
+)
+from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_functions
+from tasks.variants.rewriting import rewrite
+
+_CONTAINER = re.compile(r"\b(Sequential|ModuleList)\(")
+_LAYER = re.compile(r"\b(Conv2d|Linear)\(")
+# One kernel for all of them, whose sizes are arguments: networks have dozens of layers, and each would take seconds to
+# compile for itself. A linear layer is a convolution of a picture one place wide, whose channels lie side by side.
+_LAYERS = f"""
+@triton.jit
+def layer_kernel(
+    image, image_scales, weight, weight_scales, bias, out, places, channels, chunks, height, width, grid_size,
+    grid_width, padded_size, padded_out, image_parts, weight_parts, out_image_size, place_step, column_step,
+    stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, taps, taps_x,
+    HAS_BIAS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+):
+    _, row, column = tile_place(tl.cdiv(places, ROWS), tl.cdiv(channels, COLUMNS))
+    rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
+    batch, place = rows // grid_size, rows % grid_size
+    begin_y, begin_x = place // grid_width * stride_y - padding_y, place % grid_width * stride_x - padding_x
+    depth, begin = tl.arange(0, DEPTH), begin_y * width + begin_x
+    one_begins = (batch * padded_size + begin)[:, None] * (chunks * DEPTH) + depth[None, :]
+    other_begins = depth[:, None] + columns[None, :] * (chunks * DEPTH)
+    scale_begins = batch * (chunks * padded_size) + begin
+    total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
+    for step in range(0, taps * chunks):
+        tap, chunk = step // chunks, step % chunks
+        y, x = begin_y + tap // taps_x * dilation_y, begin_x + tap % taps_x * dilation_x
+        inside = (rows < places) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+        ahead = tap // taps_x * dilation_y * width + tap % taps_x * dilation_x
+        at = one_begins + (ahead * (chunks * DEPTH) + chunk * DEPTH)
+        one_high = tl.load(image + at, mask=inside[:, None], other=0.0)
+        one_low = tl.load(image + at + image_parts, mask=inside[:, None], other=0.0)
+        at = other_begins + (tap * (padded_out * chunks * DEPTH) + chunk * DEPTH)
+        other_high, other_low = tl.load(weight + at), tl.load(weight + at + weight_parts)
+        one_scale = tl.load(image_scales + scale_begins + (chunk * padded_size + ahead), mask=inside, other=0.0)
+        other_scale = tl.load(weight_scales + (tap * chunks + chunk) * padded_out + columns)
+        part = halves_product(one_high, one_low, other_high, other_low)
+        total += part * one_scale[:, None] * other_scale[None, :]
+    if HAS_BIAS:
+        total += tl.load(bias + columns, mask=columns < channels)[None, :]
+    at = (batch * out_image_size + place * place_step)[:, None] + columns[None, :] * column_step
+    tl.store(out + at, total, mask=(rows < places)[:, None] & (columns[None, :] < channels))
+
+
+def layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
+    places, inner, padded_size = batch * grid_size, in_channels * taps, -(-in_size // 128) * 128
+    padded_depth, padded_out = -(-in_channels // 64) * 64, -(-channels // 128) * 128
+    largest = max(batch * padded_size * padded_depth, padded_out * taps * padded_depth, places * channels)
+    is_padding = in_channels < 32 or padded_size > 2 * in_size or min(places, channels) < {LEAST_SIDE}
+    return places * channels * inner >= {LEAST_MULTIPLICATIONS} and largest <= {MOST_ELEMENTS} and not is_padding
+
+
+def layer_computed(tensors, number, sides, sizes, out_shape, geometry, plain):
+    image, weight, *bias = tensors
+    places, channels = sizes
+
+    def launch_tile(tile):
+        *shape, warps, stages, _ = tile
+        parts = [*take_apart((number, "image"), image, *sides[0]), *take_apart((number, "weight"), weight, *sides[1])]
+        out = image.new_empty(out_shape)
+        programs = -(-places // tile[0]) * -(-channels // tile[1])
+        arguments = [*parts, bias[0] if bias else parts[1]]
+        options = {{"num_warps": warps, "num_stages": stages}}
+        more = (out, places, channels, *geometry, bool(bias), *shape)
+        launch(layer_kernel, (number, tile), programs, arguments, *more, **options)
+        return out
+
+    key = number, image.get_device()
+    if key not in FASTEST:
+        choose(key, plain, {{tile: functools.partial(launch_tile, tile) for tile in TILES if tile[-1]}}, UNUSABLE)
+    tile = fastest(key)
+    return plain() if tile is None else launch_tile(tile)
+
+
+class TritonConv2d(torch.nn.Conv2d):
+    def forward(self, image):
+        tensors = [image, self.weight, *([] if self.bias is None else [self.bias])]
+        is_plain = self.groups == 1 and self.padding_mode == "zeros" and not isinstance(self.padding, str)
+        if not is_plain or image.dim() != 4 or not fits(tensors, [each.shape for each in tensors]):
+            return super().forward(image)
+        batch, in_channels, *in_sizes = image.shape
+        channels, _, *kernel = self.weight.shape
+        setting = kernel, self.stride, self.padding, self.dilation
+        grid = [
+            (size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1
+            for size, kernel_size, stride, padding, dilation in zip(in_sizes, *setting)
+        ]
+        in_size, grid_size, taps = in_sizes[0] * in_sizes[1], grid[0] * grid[1], kernel[0] * kernel[1]
+        if not layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
+            return super().forward(image)
+        padded_size, padded_out, chunks = -(-in_size // 128) * 128, -(-channels // 128) * 128, -(-in_channels // 64)
+        geometry = (
+            chunks, *in_sizes, grid_size, grid[1], padded_size, padded_out, batch * padded_size * chunks * 64,
+            taps * padded_out * chunks * 64, channels * grid_size, 1, grid_size,
+            *self.stride, *self.padding, *self.dilation, taps, kernel[1],
+        )
+        return layer_computed(
+            tensors,
+            ("convolution", batch, in_channels, channels, *geometry, self.bias is None),
+            [
+                (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
+                (taps, channels, in_channels, (1, in_channels * taps, taps), True),
+            ],
+            (batch * grid_size, channels),
+            (batch, channels, *grid),
+            geometry,
+            lambda: torch.nn.Conv2d.forward(self, image),
+        )
+
+
+class TritonLinear(torch.nn.Linear):
+    def forward(self, given):
+        tensors = [given, self.weight, *([] if self.bias is None else [self.bias])]
+        if not fits(tensors, [each.shape for each in tensors]):
+            return super().forward(given)
+        (channels, inner), places = self.weight.shape, given.numel() // self.weight.shape[1]
+        if not layer_is_worth_it(1, inner, places, places, channels, 1):
+            return super().forward(given)
+        padded_size, padded_out, chunks = -(-places // 128) * 128, -(-channels // 128) * 128, -(-inner // 64)
+        geometry = (
+            chunks, places, 1, places, 1, padded_size, padded_out, padded_size * chunks * 64,
+            padded_out * chunks * 64, 0, channels, 1, 1, 1, 0, 0, 1, 1, 1, 1,
+        )
+        return layer_computed(
+            tensors,
+            ("linear", inner, channels, *geometry, self.bias is None),
+            [(1, places, inner, (0, inner, 1), True), (1, channels, inner, (0, inner, 1), True)],
+            (places, channels),
+            (*given.shape[:-1], channels),
+            geometry,
+            lambda: torch.nn.Linear.forward(self, given),
+        )
+
+
+def with_triton_layers(model):
+    for module in model.modules():
+        if type(module) is torch.nn.Conv2d:
+            module.__class__ = TritonConv2d
+        elif type(module) is torch.nn.Linear:
+            module.__class__ = TritonLinear
+"""
+
+
+@rewrite(PRODUCT)
+def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """Every nn.Conv2d and nn.Linear of a model computes in one Triton kernel, with numbers taken apart ahead.
+
+    For models whose text does not show each layer's sizes, and so only where there are containers of layers or other
+    modules. Each layer times the kernel's tiles and the library at the first call of a shape, and stays with the
+    library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do, a constructor that
+    ends without returning, and that nobody asks for a layer's exact type; falls back to the layer itself as they do.
+    """
+    init = find_method(program, "__init__")
+    has_parts = _CONTAINER.search(program.code) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
+    if init is None or not has_parts or not _LAYER.search(program.code):
+        return None
+    if any(isinstance(each, cst.SimpleStatementLine) and _returns(each) for each in statements_of(init)):
+        return None
+    if names_bound_in(cst.parse_module(_LAYERS).body) & names_bound_in(program.body):
+        return None
+    changed = with_statements(program, init, [*statements_of(init), *parse_statements("with_triton_layers(self)")])
+    return with_functions(changed, (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)
+
+
+def _returns(line: cst.SimpleStatementLine) -> bool:
+    return any(isinstance(each, cst.Return) for each in line.body)
