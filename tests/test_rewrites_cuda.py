@@ -87,7 +87,7 @@ def test_a_capture_keeps_outputs_of_several_tensors_and_gradients():
         (compile_forward_replayed, ['    @copied\n    @torch.compile(mode="reduce-overhead")\n    def forward']),
         (
             compile_and_replay,
-            ["class PlainModel(nn.Module)", "    forward = torch.compile(PlainModel.forward)", "graph.replay()"],
+            ["class PlainModel(nn.Module)", "graph_compiled = torch.compile(PlainModel.forward)", "graph.replay()"],
         ),
         (benchmark_convolutions, ["    @benchmarked\n    def forward"]),
         (keep_channels_last, ["x = x.contiguous(memory_format=torch.channels_last)", "self.to(memory_format="]),
@@ -121,7 +121,7 @@ def test_a_forward_that_is_not_to_be_compiled_stays_so_in_a_graph():
     candidate = rewritten(source, replay_as_graph)
     assert candidate is not None
     assert "    @torch.compiler.disable\n    def forward" in candidate
-    assert "CompiledModel" not in candidate
+    assert "graph_compiled" not in candidate
 
 
 def test_what_else_decorates_a_forward_is_not_lost_by_compiling_it():
@@ -207,7 +207,7 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
 def test_what_is_the_fastest_on_the_device_is_captured_and_what_is_the_fastest_is_taken(on_device, fastest):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
     model, _, inputs = ready(LINEAR, names)
-    both = [names["PlainModel"].forward, names["CompiledModel"].forward]
+    both = [names["PlainModel"].forward, names["graph_compiled"]]
     times = iter([([1.0, 1.0], _least(2, on_device)), (_least(3, fastest), [0.0] * 3)])
     names["graph_best_ms"] = lambda calls: next(times)
     captured = []
@@ -218,6 +218,20 @@ def test_what_is_the_fastest_on_the_device_is_captured_and_what_is_the_fastest_i
     assert made == [([], both[0], None), ([], both[1], None), (members, None, "graph")][fastest]
     # What looks at inputs before every call is gone where it does not pay.
     assert names["ModelNew"].forward is (own_forward if fastest else both[0])
+
+
+def test_what_can_be_neither_compiled_nor_captured_runs_as_it_is():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, reference, inputs = ready(LINEAR, names)
+
+    def fails(*_):
+        raise RuntimeError
+
+    names["graph_compiled"] = fails
+    for form, found in ((None, None), ("a form", ([], None, None))):
+        names["graph_form"] = lambda *_, form=form: form
+        names["ModelNew"].graph_made = lambda *_, found=found: found
+        torch.testing.assert_close(model(*inputs), reference(*inputs))
 
 
 def _least(count: int, place: int) -> list[float]:
@@ -236,7 +250,7 @@ def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     for _ in range(3):
         torch.testing.assert_close(model(x), reference(x))
     (made,) = (value for form, value in names["GRAPHS"][model].items() if form != "captures")
-    ways = [names["PlainModel"].forward, names["CompiledModel"].forward]
+    ways = [names["PlainModel"].forward, names["graph_compiled"]]
     assert made[1] is (ways[fastest] if fastest < 2 else None)
     assert (made[2] is not None) == (fastest == 2)
 

@@ -5,9 +5,13 @@ import copy
 import pytest
 import torch
 
+from tasks.search.drop_in import drop_in
+from tasks.search.survey import Survey
+from tasks.search.user_file import read_user_file
+from tasks.variants.candidate import Candidate
 from tasks.variants.rewrites.triton_layers import layers_in_triton
 from tests.program_builders import HEADER, defined, outputs, problem, ready, recipes_of, rewritten
-from tests.triton_stand_in import triton_on_the_processor, use_kernels
+from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 pytestmark = pytest.mark.usefixtures("is_capturing")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -65,9 +69,65 @@ def test_the_same_layer_is_chosen_for_again_where_another_shape_comes():
         names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
     model, reference, (x,) = ready(NETWORK, names)
     with torch.no_grad():
-        for given in x, x[:, :, :-4], x:
+        for given in x, x[:, :, :-4].contiguous(), x:
             torch.testing.assert_close(model(given), reference(given), rtol=1e-4, atol=1e-4)
     assert len(names["FASTEST"]) == 2 * NUM_LAYERS
+
+
+def test_layers_are_what_they_were_for_whoever_looks_at_them():
+    with triton_on_the_processor():
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+    model, reference, inputs = ready(NETWORK, names)
+    with torch.no_grad():
+        model(*inputs)
+        assert names["layer_kernel"].programs_run
+        with pytest.raises(RuntimeError, match="channels"):
+            model(inputs[0][:, 1:])
+    assert [type(each) for each in model.modules()][1:] == [type(each) for each in reference.modules()][1:]
+
+
+def test_what_does_not_fit_a_layer_is_the_layers_own_error():
+    with triton_on_the_processor():
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+    names["fits"] = lambda tensors, shapes: True
+    linear, convolution = torch.nn.Linear(64, 128), torch.nn.Conv2d(40, 64, 1)
+    for layer, fitting, other in (
+        (linear, torch.randn(128, 64), torch.randn(64, 128)),
+        (convolution, torch.randn(1, 40, 8, 16), torch.randn(1, 80, 8, 8)),
+    ):
+        layer.__class__ = names["TRITON_LAYERS"][type(layer)]
+        with torch.no_grad():
+            layer(fitting)
+            with pytest.raises(RuntimeError, match=r"shapes|channels"):
+                layer(other)
+
+
+def test_pictures_with_their_channels_last_come_out_so():
+    with triton_on_the_processor():
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+    layer = torch.nn.Conv2d(40, 64, 1)
+    layer.__class__ = names["TritonConv2d"]
+    x = torch.randn(2, 40, 9, 7).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        assert layer(x).is_contiguous(memory_format=torch.channels_last)
+    assert not names["FASTEST"]
+
+
+def test_the_layers_of_a_drop_in_are_in_the_kernel_too(tmp_path):
+    path = tmp_path / "network.py"
+    path.write_text(NETWORK)
+    inputs = (("tensor", "float32", (2, 40, 19, 22), (40 * 19 * 22, 19 * 22, 22, 1)),)
+    facts = Survey(inputs=inputs, named_inputs={}, constructor=None)
+    candidate = Candidate(problem_id="x", source=rewritten(NETWORK, layers_in_triton), origin="test")
+    made = drop_in(read_user_file(path, "Model"), facts, candidate, problem_id="x")
+    with triton_on_the_processor():
+        names = with_every_layer(use_kernels(defined.__wrapped__(made.source)))
+    model, x = names["Model"](40), torch.randn(2, 40, 19, 22)
+    reference = names["ReferenceModel"](40)
+    reference.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+    assert len(names["FASTEST"]) == NUM_LAYERS
 
 
 @pytest.mark.parametrize(
@@ -146,9 +206,12 @@ def test_on_a_gpu_layers_are_replayed_in_a_graph():
     names = with_every_layer(
         defined.__wrapped__(recipes_of(NETWORK)["layers_in_triton", "benchmark_convolutions", "replay_as_graph"])
     )
+    names["triton_best_ms"] = names["graph_best_ms"] = the_last_is_the_fastest
     model, reference, inputs = ready(NETWORK, names)
     model, reference = model.cuda(), reference.cuda()
     with torch.no_grad():
         for _ in range(3):
             x = torch.randn_like(inputs[0]).cuda()
             torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
+    assert set(map(tuple, names["FASTEST"].values())) == {(halves(names)[-1],) * 2}
+    assert [made[-1] is not None for form, made in names["GRAPHS"][model].items() if form != "captures"] == [True]

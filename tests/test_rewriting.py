@@ -109,6 +109,9 @@ def test_rendering_adds_and_drops_imports_as_names_are_used():
         pytest.param("f((a + b))", "f(a + b)", id="argument"),
         pytest.param("(a + b).t()", "(a + b).t()", id="object of a method"),
         pytest.param("a[(b + 1):(c)]", "a[b + 1:c]", id="slice"),
+        pytest.param("not(a)", "not a", id="a word before"),
+        pytest.param("a in(b)or(c)", "a in b or (c)", id="words between"),
+        pytest.param("(8).bit_length()", "(8).bit_length()", id="a number's attribute"),
         pytest.param("[(a if b else c), *(a if b else c)]", "[a if b else c, *(a if b else c)]", id="choice in a list"),
         pytest.param("f(*(a if b else c))", "f(*a if b else c)", id="choice of arguments"),
         pytest.param("(a, *(b | c), *(b or c))", "(a, *b | c, *(b or c))", id="elements of a tuple"),
@@ -117,6 +120,11 @@ def test_rendering_adds_and_drops_imports_as_names_are_used():
 def test_parentheses_stay_only_where_they_matter(written, expected):
     program = cst.parse_module(f"class ModelNew(nn.Module):\n    x = {written}\n")
     assert render(program).splitlines()[-1] == f"    x = {expected}"
+
+
+def test_a_word_before_parentheses_keeps_its_distance():
+    program = cst.parse_module("class ModelNew(nn.Module):\n    def forward(self, x):\n        return(x)\n")
+    assert render(program).splitlines()[-1] == "        return x"
 
 
 def test_a_rewrite_is_named_after_its_function():

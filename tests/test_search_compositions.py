@@ -43,6 +43,15 @@ def test_kernels_of_whole_chains_come_before_small_edits_and_compiling_last(soft
     assert compositions.hope([]) == 0.0
 
 
+def test_what_somebody_else_had_judged_is_learnt_from_and_not_proposed_again(softmax: Problem) -> None:
+    first = Compositions(softmax, seed=0).propose([])
+    assert first is not None
+    verdict = GivenJudges(lambda rung, candidate: 0.9).at(SCREEN).judge(softmax, first, seed=0, best_speedup=None)
+    compositions, found = Compositions(softmax, seed=0), [Scored(candidate=first, verdict=verdict, rung=SCREEN)]
+    proposals = iter(lambda: compositions.propose(found), None)
+    assert first.candidate_id not in {each.candidate_id for each in proposals}
+
+
 def test_the_fastest_text_is_rewritten_before_small_edits_of_the_first(softmax: Problem) -> None:
     speed = by_recipe(call_amax=1.5)
     recipes = proposed(

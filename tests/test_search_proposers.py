@@ -1,14 +1,17 @@
-"""What is written in the background: when it begins, that nothing of it is lost, and that it ends when it must."""
+"""What providers write, at once or in the background: when it begins, that nothing is lost, that it ends when it must."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tasks.errors import ProviderError
-from tasks.search.proposers import InBackground
+from tasks.problems.problem import Problem, Split
+from tasks.search.found import Scored
+from tasks.search.proposers import FromProvider, InBackground
 from tasks.search.search import SCREEN, Budget, Search
 from tasks.variants.candidate import Candidate
+from tests.program_builders import problem as problem_text
 from tests.test_search_contrastive import speedup_in_text
 
 CANDIDATES = [Candidate(problem_id="level1/scaled", source=f"{number} 1", origin="given") for number in range(3)]
@@ -42,6 +45,27 @@ def test_it_begins_with_the_first_question_and_ends_when_it_is_closed() -> None:
     (future,) = proposer.pending
     proposer.close()
     assert future.done()
+
+
+class Given:
+    """Writes the candidates."""
+
+    name = "given"
+
+    def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
+        return iter(CANDIDATES)
+
+
+def test_what_has_a_verdict_already_is_not_proposed_and_nothing_more_is_no_hope() -> None:
+    source = problem_text("return x * 2.0", "torch.randn(3)")
+    problem = Problem(problem_id="level1/scaled", level=1, family="any", split=Split.TRAIN, source=source)
+    proposer = FromProvider(Given(), problem, seed=0)
+    judged = [Scored(candidate=CANDIDATES[1], verdict=speedup_in_text(CANDIDATES[1], SCREEN, None), rung=SCREEN)]
+    assert proposer.propose([]) == CANDIDATES[0]
+    assert proposer.hope(judged) == 1.0
+    assert proposer.propose(judged) == CANDIDATES[2]
+    assert proposer.hope(judged) == 0.0
+    assert proposer.propose(judged) is None
 
 
 @pytest.mark.parametrize("error", [None, ProviderError("nothing")], ids=["candidates", "a refusal"])

@@ -67,6 +67,10 @@ PROGRAM = [0]
 _TYPES = {name: getattr(torch, name) for name in ("float16", "float32", "int32", "int64")}
 
 
+def _jit(function: Callable[..., None] | None = None, **_: object) -> Any:
+    return Kernel if function is None else Kernel(function)
+
+
 def _load(pointer: Pointer, mask: Tensor | bool | None = None, other: float = 12345.0) -> Tensor:
     """What is masked is `other`, which Triton leaves undefined unless it is told."""
     places, counts = pointer.within(mask)
@@ -142,7 +146,7 @@ def triton_on_the_processor() -> Iterator[None]:
     vars(libdevice).update({name: getattr(torch, name) for name in functions})
     vars(language).update(_language(), extra=extra)
     errors = types.SimpleNamespace(OutOfResources=MemoryError, PTXASError=SyntaxError)
-    vars(triton).update(jit=Kernel, language=language, CompilationError=SyntaxError)
+    vars(triton).update(jit=_jit, language=language, CompilationError=SyntaxError)
     vars(triton).update(runtime=types.SimpleNamespace(errors=errors))
     vars(extra).update(libdevice=libdevice)
     sys.modules.update(zip(MODULES, (triton, language, extra, libdevice), strict=True))

@@ -128,6 +128,8 @@ class Compositions(Proposer):
 
     def _next(self, speedups: Mapping[str, float]) -> _Step | None:
         """The waiting step that is hoped to be the fastest, after what may bring faster ones was rewritten further."""
+        # What somebody else has proposed meanwhile has told what it is worth.
+        self._waiting = [step for step in self._waiting if step.candidate.candidate_id not in speedups]
         while True:
             chosen = max(self._waiting, key=lambda step: step.hope, default=None)
             parent = None if self._has_promising_singles else self._fastest_open(speedups)

@@ -44,14 +44,27 @@ class Proposer(Protocol):
 
 
 class FromProvider(Proposer):
-    """Proposes what a provider writes, in its order, whatever is found."""
+    """Proposes what a provider writes, in its order, but for what somebody else's proposal has found a verdict for."""
 
     def __init__(self, provider: Provider, problem: Problem, *, seed: int) -> None:
         self.name = provider.name
         self._candidates: Iterator[Candidate] = provider.candidates(problem, seed=seed)
+        self._ahead: list[Candidate] = []
 
     def propose(self, found: Sequence[Scored]) -> Candidate | None:
-        return next(self._candidates, None)
+        return self._ahead.pop() if self._has_more(found) else None
+
+    def hope(self, found: Sequence[Scored]) -> float:
+        return 1.0 if self._has_more(found) else 0.0
+
+    def _has_more(self, found: Sequence[Scored]) -> bool:
+        known = {each.candidate.candidate_id for each in found}
+        while not self._ahead or self._ahead[0].candidate_id in known:
+            candidate = next(self._candidates, None)
+            self._ahead = [] if candidate is None else [candidate]
+            if candidate is None:
+                return False
+        return True
 
 
 class InBackground(Proposer):

@@ -1,6 +1,7 @@
 """How a program's text is laid out: imports, blank lines, parentheses. Equal programs get equal texts."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import libcst as cst
 
@@ -36,6 +37,7 @@ _PRECEDENCE: dict[type[cst.CSTNode], int] = {
     cst.Power: 12,
 }
 _ATOM = 13
+_WORDS = (cst.And, cst.Or, cst.Not, cst.In, cst.NotIn, cst.Is, cst.IsNot)
 
 
 def laid_out(module: cst.Module) -> cst.Module:
@@ -143,6 +145,14 @@ class _Cleaner(cst.CSTTransformer):
         body[1:] = [_spaced_by(1, part) if isinstance(part, cst.FunctionDef) else part for part in body[1:]]
         return updated_node.with_changes(body=updated_node.body.with_changes(body=body))
 
+    def on_leave(self, original_node: cst.CSTNode, updated_node: Any) -> Any:
+        left = super().on_leave(original_node, updated_node)
+        if not isinstance(left, _WORDS):
+            return left
+        # Parentheses that go may have been all that stood between a word and what it is about.
+        sides = {side for side in ("whitespace_before", "whitespace_after") if hasattr(left, side)}
+        return left.with_changes(**dict.fromkeys(sides, cst.SimpleWhitespace(" ")))
+
     def leave_BinaryOperation(
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BinaryOperation:
@@ -171,6 +181,8 @@ class _Cleaner(cst.CSTTransformer):
         return updated_node.with_changes(comparator=_bare(updated_node.comparator, at_least=5))
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        if isinstance(updated_node.value, cst.Integer):  # the point would be its own
+            return updated_node
         return updated_node.with_changes(value=_bare(updated_node.value, at_least=_ATOM))
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
@@ -198,7 +210,8 @@ class _Cleaner(cst.CSTTransformer):
     def leave_Return(self, original_node: cst.Return, updated_node: cst.Return) -> cst.Return:
         if updated_node.value is None:
             return updated_node
-        return updated_node.with_changes(value=_bare(updated_node.value, at_least=1))
+        space = cst.SimpleWhitespace(" ")
+        return updated_node.with_changes(value=_bare(updated_node.value, at_least=1), whitespace_after_return=space)
 
 
 def _is_docstring(statement: cst.CSTNode) -> bool:

@@ -59,7 +59,8 @@ class RecipeProvider:
         with_kernels = [*with_some, *(each for each in multiplied if each[1] not in {names for _, names in singly})]
         program, names = multiplied[0]
         # Who compiles gets convolutions from cuDNN all the same, and waits for minutes where there are many.
-        yield _applied(around if bare else (compile_and_replay,), program, rng, names)
+        is_compiled = not bare and compile_and_replay.apply(program, rng) is not None
+        yield _applied((compile_and_replay,) if is_compiled else around, program, rng, names)
         yield _applied((compile_and_replay,), plain, rng)
         for program, names in with_kernels:
             yield _applied(bare, program, rng, names)

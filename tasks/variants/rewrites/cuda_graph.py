@@ -112,7 +112,7 @@ def graph_replayed(captured, inputs):
 """
 _CLASS = """
 
-class ModelNew(BASE):
+class ModelNew(PlainModel):
     def forward(self, *inputs, **named):
         form = None if named else graph_form(self, inputs)
         if form is None:
@@ -166,7 +166,7 @@ class ModelNew(BASE):
     def graph_fastest(self, inputs, members):
         static, ways = [graph_copied(item) for item in inputs], [WAYS]
         calls = [functools.partial(graph_called, way, self, static) for way in ways]
-        _, on_device_ms = graph_best_ms(calls)
+        on_device_ms = graph_best_ms(calls)[1] if len(calls) > 1 else [0.0]
         captured = self.graph_captured(ways[on_device_ms.index(min(on_device_ms))], inputs)
         plain, *compiled = calls
         watched = [functools.partial(graph_watched, call, self, static, []) for call in compiled]
@@ -175,15 +175,14 @@ class ModelNew(BASE):
         best_ms, _ = graph_best_ms([plain, *watched])
         fastest = best_ms.index(min(best_ms))
         if fastest == 0:
-            ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which costs time too
+            ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which takes time too
         return (members, None, captured) if fastest == len(ways) else ([], ways[fastest], None)
 """
 
 
 _COMPILED = """
 
-class CompiledModel(PlainModel):
-    forward = COMPILED
+graph_compiled = COMPILED
 """
 
 
@@ -192,7 +191,8 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     """Forward is captured once for each form of its inputs and replayed, where that is faster.
 
     Of a compiled forward the plain one stays a third way, and what runs shorter on the device is captured. Where the
-    plain one is the fastest, as for a single small operator, it takes the place of all this for good.
+    plain one is the fastest, as for a single small operator, it takes the place of all this for good, for all instances
+    and forms.
     Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers, and
     that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time; that some
     hundred calls more at the first leave nothing behind that a module does not show. It falls
@@ -212,8 +212,8 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     plain = program.deep_replace(forward, forward.with_changes(decorators=[])) if compilation else program
     assert isinstance(plain, cst.Module)
     plain = renamed(plain, {ENTRY: _PLAIN})
-    bases = [_PLAIN, "CompiledModel"] if compilation else [_PLAIN]
-    own = _CLASS.replace("WAYS", ", ".join(f"{base}.forward" for base in bases)).replace("BASE", bases[-1])
+    ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
+    own = _CLASS.replace("WAYS", ", ".join(ways))
     added = cst.parse_module(helpers + own + named(CAPTURED, _PREFIX)).body
     imports = cst.parse_module(_IMPORTS).body
     return plain.with_changes(body=[*imports, *plain.body, *added])

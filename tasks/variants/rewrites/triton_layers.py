@@ -5,8 +5,8 @@ import re
 
 import libcst as cst
 
-from tasks.variants.names import names_bound_in
-from tasks.variants.rewrites.forward import find_method, parse_statements, statements_of, with_statements
+from tasks.variants.names import names_bound_in, renamed
+from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.triton_multiplying import (
     LEAST_MULTIPLICATIONS,
     LEAST_SIDE,
@@ -15,17 +15,26 @@ from tasks.variants.rewrites.triton_multiplying import (
     PRODUCT,
 )
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_functions
-from tasks.variants.rewriting import rewrite
+from tasks.variants.rewriting import ENTRY, rewrite
 
 _CONTAINER = re.compile(r"\b(Sequential|ModuleList)\(")
 _LAYER = re.compile(r"\b(Conv2d|Linear)\(")
+_PLAIN = "LayeredModel"
 # One kernel for all of them, whose sizes are arguments: networks have dozens of layers, and each would take seconds to
-# compile for itself. A linear layer is a convolution of a picture one place wide, whose channels lie side by side.
+# compile for itself. A linear layer is a convolution of a picture one place wide, whose channels lie side by side. A
+# layer has another class for the time of a call only, so that whoever looks at it, copies it or keeps it finds its own.
 _LAYERS = f"""
-@triton.jit
+LAYER_SIZES = (
+    "places", "channels", "chunks", "height", "width", "grid_size", "grid_width", "padded_size", "padded_out",
+    "image_chunks", "weight_chunks", "out_image_size", "stride_y", "stride_x", "padding_y", "padding_x", "dilation_y",
+    "dilation_x", "taps", "taps_x",
+)
+
+
+@triton.jit(do_not_specialize=LAYER_SIZES, do_not_specialize_on_alignment=("place_step", "column_step"))
 def layer_kernel(
     image, image_scales, weight, weight_scales, bias, out, places, channels, chunks, height, width, grid_size,
-    grid_width, padded_size, padded_out, image_parts, weight_parts, out_image_size, place_step, column_step,
+    grid_width, padded_size, padded_out, image_chunks, weight_chunks, out_image_size, place_step, column_step,
     stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, taps, taps_x,
     HAS_BIAS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
 ):
@@ -45,9 +54,9 @@ def layer_kernel(
         ahead = tap // taps_x * dilation_y * width + tap % taps_x * dilation_x
         at = one_begins + (ahead * (chunks * DEPTH) + chunk * DEPTH)
         one_high = tl.load(image + at, mask=inside[:, None], other=0.0)
-        one_low = tl.load(image + at + image_parts, mask=inside[:, None], other=0.0)
+        one_low = tl.load(image + at + image_chunks * DEPTH, mask=inside[:, None], other=0.0)
         at = other_begins + (tap * (padded_out * chunks * DEPTH) + chunk * DEPTH)
-        other_high, other_low = tl.load(weight + at), tl.load(weight + at + weight_parts)
+        other_high, other_low = tl.load(weight + at), tl.load(weight + at + weight_chunks * DEPTH)
         one_scale = tl.load(image_scales + scale_begins + (chunk * padded_size + ahead), mask=inside, other=0.0)
         other_scale = tl.load(weight_scales + (tap * chunks + chunk) * padded_out + columns)
         part = halves_product(one_high, one_low, other_high, other_low)
@@ -92,7 +101,11 @@ class TritonConv2d(torch.nn.Conv2d):
     def forward(self, image):
         tensors = [image, self.weight, *([] if self.bias is None else [self.bias])]
         is_plain = self.groups == 1 and self.padding_mode == "zeros" and not isinstance(self.padding, str)
-        if not is_plain or image.dim() != 4 or not fits(tensors, [each.shape for each in tensors]):
+        if not is_plain or image.dim() != 4 or image.shape[1] != self.weight.shape[1]:
+            return super().forward(image)
+        # What lies with its channels last comes out so.
+        is_in_order = image.is_contiguous() and self.weight.is_contiguous()
+        if not is_in_order or not fits(tensors, [each.shape for each in tensors]):
             return super().forward(image)
         batch, in_channels, *in_sizes = image.shape
         channels, _, *kernel = self.weight.shape
@@ -106,8 +119,8 @@ class TritonConv2d(torch.nn.Conv2d):
             return super().forward(image)
         padded_size, padded_out, chunks = -(-in_size // 128) * 128, -(-channels // 128) * 128, -(-in_channels // 64)
         geometry = (
-            chunks, *in_sizes, grid_size, grid[1], padded_size, padded_out, batch * padded_size * chunks * 64,
-            taps * padded_out * chunks * 64, channels * grid_size, 1, grid_size,
+            chunks, *in_sizes, grid_size, grid[1], padded_size, padded_out, batch * padded_size * chunks,
+            taps * padded_out * chunks, channels * grid_size, 1, grid_size,
             *self.stride, *self.padding, *self.dilation, taps, kernel[1],
         )
         return layer_computed(
@@ -127,15 +140,17 @@ class TritonConv2d(torch.nn.Conv2d):
 class TritonLinear(torch.nn.Linear):
     def forward(self, given):
         tensors = [given, self.weight, *([] if self.bias is None else [self.bias])]
-        if not fits(tensors, [each.shape for each in tensors]):
+        channels, inner = self.weight.shape
+        has_rows = given.dim() > 0 and inner > 0 and given.shape[-1] == inner
+        if not has_rows or not fits(tensors, [each.shape for each in tensors]):
             return super().forward(given)
-        (channels, inner), places = self.weight.shape, given.numel() // self.weight.shape[1]
+        places = given.numel() // inner
         if not layer_is_worth_it(1, inner, places, places, channels, 1):
             return super().forward(given)
         padded_size, padded_out, chunks = -(-places // 128) * 128, -(-channels // 128) * 128, -(-inner // 64)
         geometry = (
-            chunks, places, 1, places, 1, padded_size, padded_out, padded_size * chunks * 64,
-            padded_out * chunks * 64, 0, channels, 1, 1, 1, 0, 0, 1, 1, 1, 1,
+            chunks, places, 1, places, 1, padded_size, padded_out, padded_size * chunks,
+            padded_out * chunks, 0, channels, 1, 1, 1, 0, 0, 1, 1, 1, 1,
         )
         return layer_computed(
             tensors,
@@ -148,12 +163,22 @@ class TritonLinear(torch.nn.Linear):
         )
 
 
-def with_triton_layers(model):
-    for module in model.modules():
-        if type(module) is torch.nn.Conv2d:
-            module.__class__ = TritonConv2d
-        elif type(module) is torch.nn.Linear:
-            module.__class__ = TritonLinear
+TRITON_LAYERS = {{torch.nn.Conv2d: TritonConv2d, torch.nn.Linear: TritonLinear}}
+"""
+_CLASS = """
+
+class ModelNew(LayeredModel):
+    def forward(self, *inputs, **named):
+        if torch.compiler.is_compiling():
+            return super().forward(*inputs, **named)
+        layers = [each for each in self.modules() if type(each) in TRITON_LAYERS]
+        for each in layers:
+            each.__class__ = TRITON_LAYERS[type(each)]
+        try:
+            return super().forward(*inputs, **named)
+        finally:
+            for each in layers:
+                each.__class__ = type(each).__base__
 """
 
 
@@ -163,20 +188,16 @@ def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | No
 
     For models whose text does not show each layer's sizes, and so only where there are containers of layers or other
     modules. Each layer times the kernel's tiles and the library at the first call of a shape, and stays with the
-    library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do, a constructor that
-    ends without returning, and that nobody asks for a layer's exact type; falls back to the layer itself as they do.
+    library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do, and one thread at a
+    time; falls back to the layer itself as they do, and where something is not contiguous.
     """
-    init = find_method(program, "__init__")
+    forward = find_method(program, "forward")
     has_parts = _CONTAINER.search(program.code) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
-    if init is None or not has_parts or not _LAYER.search(program.code):
+    if forward is None or not has_parts or not _LAYER.search(program.code):
         return None
-    if any(isinstance(each, cst.SimpleStatementLine) and _returns(each) for each in statements_of(init)):
+    if isinstance(forward.params.star_arg, cst.Param):  # as of what already wraps another forward
         return None
-    if names_bound_in(cst.parse_module(_LAYERS).body) & names_bound_in(program.body):
+    if {_PLAIN, *names_bound_in(cst.parse_module(_LAYERS).body)} & names_bound_in(program.body):
         return None
-    changed = with_statements(program, init, [*statements_of(init), *parse_statements("with_triton_layers(self)")])
-    return with_functions(changed, (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)
-
-
-def _returns(line: cst.SimpleStatementLine) -> bool:
-    return any(isinstance(each, cst.Return) for each in line.body)
+    changed = with_functions(renamed(program, {ENTRY: _PLAIN}), (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)
+    return changed and changed.with_changes(body=[*changed.body, *cst.parse_module(_CLASS).body])
