@@ -1,4 +1,4 @@
-"""What providers write, at once or in the background: when it begins, that nothing is lost, that it ends when it must."""
+"""What providers write, at once or in the background: when it begins, that nothing is lost, and when it ends."""
 
 import threading
 from collections.abc import Iterator, Sequence
