@@ -1,0 +1,166 @@
+"""What a Triton kernel is chosen by: what is timed, what must be right, and what a graph takes."""
+
+import pytest
+import torch
+
+from tasks.variants.rewrites import triton_products
+from tasks.variants.rewrites.triton import elementwise_in_triton, reduction_in_triton
+from tasks.variants.rewrites.triton_products import product_in_triton
+from tests.program_builders import defined, problem, ready, recipes_of, rewritten
+from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
+
+pytestmark = pytest.mark.usefixtures("is_capturing")
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU says itself whether it captures")
+TWO = "torch.randn(141, 83), torch.randn(83, 70)"
+SQUARES = problem("return torch.matmul(a, b)", TWO, arguments="a, b")
+BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.rand(size0) + 0.5)"
+CHAIN = problem(
+    "x = self.linear(x)\nreturn F.gelu(x + self.bias) * 0.5", "torch.randn(70, 37)", init=BIASED, init_arguments="37"
+)
+SOFTMAX = problem("return torch.softmax(x, dim=-1) * 2.0", "torch.randn(70, 300)")
+
+
+@pytest.fixture(autouse=True)
+def small_are_worth_it(monkeypatch):
+    monkeypatch.setattr(triton_products, "LEAST_MULTIPLICATIONS", 1)
+
+
+def in_the_stand_in(source):
+    with triton_on_the_processor():
+        return use_kernels(defined.__wrapped__(rewritten(source, product_in_triton)))
+
+
+def test_tiles_are_timed_once_and_the_fastest_is_kept():
+    names = in_the_stand_in(SQUARES)
+    model, _, inputs = ready(SQUARES, names)
+    asked = []
+    names["triton_best_ms"] = lambda calls: asked.append(calls) or always([6.0, 5.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0])
+    for _ in range(3):
+        model(*inputs)
+    assert len(asked) == 1
+    assert names["FASTEST"] == {(0, -1): [names["TILES"][1]] * 2}
+
+
+def test_where_the_library_is_faster_it_multiplies():
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    names["triton_best_ms"] = lambda calls: always([4.9, *(5.0 for _ in calls[1:])])
+    for _ in range(2):
+        assert torch.equal(model(*inputs), reference(*inputs))
+    assert names["FASTEST"] == {(0, -1): [None] * 2}
+
+
+def test_a_tile_that_computes_something_else_is_not_kept():
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    names["halves_product"] = lambda high, low, other_high, other_low: torch.zeros(len(high), other_high.shape[1])
+    torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert names["FASTEST"] == {(0, -1): [names["TILES"][3]] * 2}
+
+
+@without_gpu
+def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    is_capturing[0] = True
+    assert torch.equal(model(*inputs), reference(*inputs))
+    assert not names["FASTEST"]
+    is_capturing[0] = False
+    model(*inputs)
+    assert names["FASTEST"]
+
+
+@without_gpu
+def test_a_graph_takes_what_is_the_fastest_on_the_device_alone(is_capturing):
+    names = in_the_stand_in(SQUARES)
+    model, _, inputs = ready(SQUARES, names)
+    names["triton_best_ms"] = lambda calls: ([1.0, *(2.0 for _ in calls[1:])], [2.0, 1.0, *(3.0 for _ in calls[2:])])
+    model(*inputs)
+    assert names["FASTEST"] == {(0, -1): [None, names["TILES"][0]]}
+    before = names["product_kernel0"].programs_run
+    model(*inputs)
+    assert names["product_kernel0"].programs_run == before
+    is_capturing[0] = True
+    model(*inputs)
+    assert names["product_kernel0"].programs_run > before
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 0.0])
+@pytest.mark.parametrize("size", [1.0, 1e-25, 1e25])
+def test_a_wrong_result_is_never_close(wrong, size):
+    is_close = in_the_stand_in(SQUARES)["is_close"]
+    truth = torch.randn(40, 50) * size
+    holed = truth.clone()
+    holed[0, 0], holed[1, 1] = float("nan"), float("-inf")
+    for one in (truth, holed):
+        assert is_close(one * (1.0 + 1e-6), one)
+        assert not is_close(torch.full_like(one, wrong), one)
+
+
+def test_a_tile_that_a_gpu_has_no_room_for_is_none_of_the_fastest():
+    names = in_the_stand_in(SQUARES)
+    model, reference, inputs = ready(SQUARES, names)
+    launch, (*_, last_but_one, last) = names["launch"], names["TILES"]
+
+    def has_no_room(kernel, number, *others, **options):
+        if number == (0, last):
+            raise MemoryError
+        launch(kernel, number, *others, **options)
+
+    names["launch"] = has_no_room
+    torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert names["FASTEST"] == {(0, -1): [last_but_one] * 2}
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("around", ["replay_as_graph", "compile_and_replay"])
+def test_on_a_gpu_a_graph_holds_what_is_the_fastest_on_the_device_alone(around):
+    source = problem(
+        "return torch.relu(torch.matmul(a, b)) * 2.0 + 1.0",
+        "torch.randn(70, 52), torch.randn(52, 64)",
+        arguments="a, b",
+    )
+    recipes = recipes_of(source)
+    names = defined.__wrapped__(recipes["elementwise_in_triton", "product_in_triton", around])
+    names["triton_best_ms"] = lambda calls: (
+        [float(place) for place in range(len(calls))],
+        the_last_is_the_fastest(calls)[1],
+    )
+    # The plain forward, with its kernels, is the shortest on the device, and its replay the fastest of all.
+    names["graph_best_ms"] = lambda calls: (the_last_is_the_fastest(calls)[0], [float(n) for n in range(len(calls))])
+    model, reference, inputs = ready(source, names)
+    inputs = [each.cuda() for each in inputs]
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert {key: chosen[0] for key, chosen in names["FASTEST"].items()} == {("fused", 0, 0): None, (0, 0): None}
+    assert all(chosen[1] is not None for chosen in names["FASTEST"].values())
+    assert [made[-1] is not None for form, made in names["GRAPHS"][model].items() if form != "captures"] == [True]
+
+
+def test_a_kernel_that_is_no_faster_or_computes_something_else_gives_way_to_its_steps():
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(rewritten(CHAIN, elementwise_in_triton)))
+    model, reference, inputs = ready(CHAIN, names)
+    for change in (
+        {"triton_best_ms": lambda calls: always([1.0 for _ in calls])},
+        {"launch": lambda *given, **_: given[-1].zero_()},
+    ):
+        with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+            for name, value in change.items():
+                patch.setitem(names, name, value)
+            torch.testing.assert_close(model(*inputs), reference(*inputs))
+        assert names["FASTEST"] == {("fused", 0, -1): [None] * 2}
+        names["FASTEST"].clear()
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_a_kernel_is_timed_beside_what_it_replaces():
+    names = defined.__wrapped__(rewritten(SOFTMAX, reduction_in_triton))
+    model, reference, inputs = ready(SOFTMAX, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(inputs[0].cuda()), reference(inputs[0].cuda()))
+    assert list(names["FASTEST"]) == [("fused", 0, 0)]
