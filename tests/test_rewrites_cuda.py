@@ -202,6 +202,29 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("constant", "is_filled"),
+    [
+        ("torch.tensor(1. / 0.01, device=x.device)", True),
+        ("torch.tensor(-3, dtype=torch.int64, device=x.device)", True),
+        ("torch.tensor(True, device=x.device)", False),
+        ("torch.tensor(0.5)", False),
+        ("torch.tensor(self.size, device=x.device)", False),
+        ("torch.tensor([1.0, 2.0], device=x.device)[0]", False),
+        ("torch.tensor(0.5, device=x.device, pin_memory=False)", False),
+    ],
+)
+def test_a_number_is_filled_in_where_a_graph_could_not_copy_it(constant, is_filled):
+    source = problem(
+        f"return x * ({constant} + 2), {constant}", "torch.randn(3)", init="self.size = size0"
+    )
+    source = source.replace("get_init_inputs():\n    return []", "get_init_inputs():\n    return [7]")
+    candidate = rewritten(source, replay_as_graph)
+    torch.testing.assert_close(*outputs(source, candidate))
+    assert candidate.count("torch.full(()") == 2 * is_filled
+    assert candidate.count("torch.tensor(") == 2 * (not is_filled)
+
+
 @pytest.mark.parametrize("on_device", [0, 1], ids=["plain on the device", "compiled on the device"])
 @pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plain", "compiled", "replayed"])
 def test_what_is_the_fastest_on_the_device_is_captured_and_what_is_the_fastest_is_taken(on_device, fastest):
@@ -218,6 +241,45 @@ def test_what_is_the_fastest_on_the_device_is_captured_and_what_is_the_fastest_i
     assert made == [([], both[0], None), ([], both[1], None), (members, None, "graph")][fastest]
     # What looks at inputs before every call is gone where it does not pay.
     assert names["ModelNew"].forward is (own_forward if fastest else both[0])
+
+
+def _cannot_capture(names):
+    def fails(*_):
+        raise torch.OutOfMemoryError
+
+    names["ModelNew"].graph_captured, names["graph_draws_again"] = fails, lambda: None
+
+
+@pytest.mark.parametrize("fastest", [0, 1], ids=["plain", "compiled"])
+def test_where_capturing_fails_the_fastest_of_the_others_is_taken(fastest):
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    _cannot_capture(names)
+    way = [names["PlainModel"].forward, names["graph_compiled"]][fastest]
+    assert model.graph_fastest(inputs, []) == ([], way, None)
+
+
+def test_where_capturing_fails_and_nothing_is_compiled_another_form_may_still_be_captured():
+    names = defined.__wrapped__(rewritten(LINEAR, replay_as_graph))
+    model, _, inputs = ready(LINEAR, names)
+    _cannot_capture(names)
+    with pytest.raises(torch.OutOfMemoryError):
+        model.graph_fastest(inputs, [])
+    assert names["ModelNew"].forward is not names["PlainModel"].forward
+
+
+def test_what_lies_elsewhere_is_looked_at_again_once_it_is_another_and_eight_times_at_most():
+    names = defined.__wrapped__(rewritten(LINEAR, replay_as_graph))
+    model, _, inputs = ready(LINEAR, names)
+    names["graph_form"] = lambda *_: "a form"
+    looked, made_of = [], names["ModelNew"].graph_made
+    names["ModelNew"].graph_made = lambda self, inputs: looked.append(1) or made_of(self, inputs)
+    for turn in range(20):
+        model(*inputs)
+        model(*inputs)
+        assert len(looked) == min(turn + 1, names["MOST_CAPTURES"])
+        model.weight = torch.nn.Parameter(torch.ones(8))
 
 
 def test_what_can_be_neither_compiled_nor_captured_runs_as_it_is():

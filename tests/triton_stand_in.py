@@ -82,8 +82,8 @@ def _store(pointer: Pointer, value: Tensor, mask: Tensor | None = None) -> None:
     pointer.memory[places[counts]] = value.expand(places.shape)[counts]
 
 
-def _where(condition: Tensor, kept: Tensor | float, other: Tensor | float) -> Tensor:
-    return torch.where(condition, torch.as_tensor(kept), torch.as_tensor(other))
+def _where(condition: Tensor | bool, kept: Tensor | float, other: Tensor | float) -> Tensor:
+    return torch.where(torch.as_tensor(condition), torch.as_tensor(kept), torch.as_tensor(other))
 
 
 def _dot(left: Tensor, right: Tensor, acc: Tensor | None = None, *, input_precision: str = "") -> Tensor:
@@ -116,6 +116,9 @@ def _language() -> dict[str, Any]:
         "program_id": lambda axis: torch.tensor(PROGRAM[0]),
         "arange": torch.arange,
         "static_range": range,
+        "range": lambda *places, loop_unroll_factor: range(*places),
+        "reshape": torch.reshape,
+        "split": lambda value: value.unbind(-1),
         "full": lambda shape, value, dtype: torch.full(shape, value, dtype=dtype),
         "load": _load,
         "store": _store,

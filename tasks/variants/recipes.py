@@ -15,6 +15,7 @@ from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewrites.triton import IN_TRITON
 from tasks.variants.rewrites.triton_layers import layers_in_triton
 from tasks.variants.rewrites.triton_multiplying import PRODUCT
+from tasks.variants.rewrites.triton_recurrence import recurrence_in_triton
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 
 MOST_KERNELS = 6
@@ -35,7 +36,9 @@ class RecipeProvider:
         self._rewrites = rewrites_for(device)
         self._kernels = tuple(each for each in self._rewrites if each.group == IN_TRITON)
         self._products = tuple(
-            each for each in self._rewrites if each.group == PRODUCT and each is not layers_in_triton
+            each
+            for each in self._rewrites
+            if each.group == PRODUCT and each not in (layers_in_triton, recurrence_in_triton)
         )
 
     def candidates(self, problem: Problem, *, seed: int) -> Iterator[Candidate]:
@@ -74,11 +77,11 @@ class RecipeProvider:
         yield _applied((compile_forward_tuned, replay_as_graph), plain, rng)
 
     def _multiplied(self, program: cst.Module, rng: random.Random, names: tuple[str, ...]) -> Composed:
-        """The program with products and convolutions in kernels: of all layers at once, or each for itself."""
-        layered = layers_in_triton.apply(program, rng)
-        if layered is not None:
-            return layered, (*names, layers_in_triton.name)
-        return _wherever(self._products, program, rng, names)
+        """The program with what multiplies in kernels: of all layers of a kind at once, or each for itself."""
+        program, layered = _applied((layers_in_triton,), program, rng, names)
+        if layered == names:
+            program, layered = _wherever(self._products, program, rng, names)
+        return _applied((recurrence_in_triton,), program, rng, layered)
 
     def _changed(self, group: str, program: cst.Module, rng: random.Random) -> Iterator[Composed]:
         """The program after each rewrite of a group that applies, with kernels in what is left."""

@@ -28,6 +28,7 @@ from tasks.variants.rewrites import (
     triton_convolutions,
     triton_layers,
     triton_products,
+    triton_recurrence,
     windows,
 )
 from tasks.variants.rewriting import Rewrite
@@ -60,6 +61,7 @@ _CUDA_MODULES: tuple[ModuleType, ...] = (
     triton_products,
     triton_convolutions,
     triton_layers,
+    triton_recurrence,
     cuda_layers,
     cuda_graph,
 )

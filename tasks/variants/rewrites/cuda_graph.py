@@ -7,6 +7,7 @@ import libcst as cst
 
 from tasks.variants.capture import CAPTURED, COPIED, TIMED, named
 from tasks.variants.names import names_besides, names_bound_in, renamed
+from tasks.variants.rewrites.constants import with_constants_filled
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.graph import compiled
 from tasks.variants.rewriting import ENTRY, rewrite
@@ -133,7 +134,7 @@ class ModelNew(PlainModel):
         members = graph_members(self)
         tensors = [value for _, _, value, address in members if address is not None]
         if any(not tensor.is_cuda or tensor.is_inference() for tensor in tensors):
-            return [], None, None
+            return members, None, None  # until they lie elsewhere, such as where forward has moved them to
         made, draws = ([], None, None), random.getstate()
         fork = torch.random.fork_rng([torch.cuda.current_device()])
         with fork, torch.inference_mode(False), torch.no_grad():
@@ -167,11 +168,17 @@ class ModelNew(PlainModel):
         static, ways = [graph_copied(item) for item in inputs], [WAYS]
         calls = [functools.partial(graph_called, way, self, static) for way in ways]
         on_device_ms = graph_best_ms(calls)[1] if len(calls) > 1 else [0.0]
-        captured = self.graph_captured(ways[on_device_ms.index(min(on_device_ms))], inputs)
         plain, *compiled = calls
-        watched = [functools.partial(graph_watched, call, self, static, []) for call in compiled]
-        replay = functools.partial(graph_replayed, captured, static)
-        watched.append(functools.partial(graph_watched, replay, self, static, members))
+        watched, captured = [functools.partial(graph_watched, call, self, static, []) for call in compiled], None
+        try:
+            captured = self.graph_captured(ways[on_device_ms.index(min(on_device_ms))], inputs)
+        except RuntimeError:  # such as for want of memory, which what is compiled may do without
+            if not compiled:
+                raise
+            graph_draws_again()
+        else:
+            replay = functools.partial(graph_replayed, captured, static)
+            watched.append(functools.partial(graph_watched, replay, self, static, members))
         best_ms, _ = graph_best_ms([plain, *watched])
         fastest = best_ms.index(min(best_ms))
         if fastest == 0:
@@ -211,7 +218,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
         return None
     plain = program.deep_replace(forward, forward.with_changes(decorators=[])) if compilation else program
     assert isinstance(plain, cst.Module)
-    plain = renamed(plain, {ENTRY: _PLAIN})
+    plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
     own = _CLASS.replace("WAYS", ", ".join(ways))
     added = cst.parse_module(helpers + own + named(CAPTURED, _PREFIX)).body

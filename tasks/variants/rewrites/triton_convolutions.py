@@ -10,6 +10,7 @@ from tasks.variants.kernels.convolutions import Convolution, convolutions
 from tasks.variants.kernels.model import read_model
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.triton_multiplying import (
+    LEAST_CHANNELS,
     LEAST_MULTIPLICATIONS,
     LEAST_SIDE,
     MOST_ELEMENTS,
@@ -23,8 +24,6 @@ from tasks.variants.rewrites.triton_multiplying import (
 from tasks.variants.rewrites.triton_program import free_number
 from tasks.variants.rewriting import rewrite
 
-LEAST_CHANNELS = 32
-"""With fewer, most of what is taken apart in pieces of 64 channels would be nothing."""
 _CONVOLUTION = """
 def plain_convolution{number}({parameters}):
     return torch.nn.functional.{function}({plain_arguments})

@@ -5,24 +5,23 @@ import re
 
 import libcst as cst
 
-from tasks.variants.names import names_bound_in, renamed
-from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.triton_multiplying import (
+    CHUNK,
+    LEAST_CHANNELS,
     LEAST_MULTIPLICATIONS,
     LEAST_SIDE,
+    LINES,
     MOST_ELEMENTS,
     MULTIPLYING,
     PRODUCT,
 )
-from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_functions
-from tasks.variants.rewriting import ENTRY, rewrite
+from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_layers
+from tasks.variants.rewriting import rewrite
 
 _CONTAINER = re.compile(r"\b(Sequential|ModuleList)\(")
 _LAYER = re.compile(r"\b(Conv2d|Linear)\(")
-_PLAIN = "LayeredModel"
 # One kernel for all of them, whose sizes are arguments: networks have dozens of layers, and each would take seconds to
-# compile for itself. A linear layer is a convolution of a picture one place wide, whose channels lie side by side. A
-# layer has another class for the time of a call only, so that whoever looks at it, copies it or keeps it finds its own.
+# compile for itself. A linear layer is a convolution of a picture one place wide, whose channels lie side by side.
 _LAYERS = f"""
 LAYER_SIZES = (
     "places", "channels", "chunks", "height", "width", "grid_size", "grid_width", "padded_size", "padded_out",
@@ -67,39 +66,22 @@ def layer_kernel(
     tl.store(out + at, total, mask=(rows < places)[:, None] & (columns[None, :] < channels))
 
 
+def layer_padded(size, channels, inner):
+    return -(-size // {LINES}) * {LINES}, -(-channels // {LINES}) * {LINES}, -(-inner // {CHUNK})
+
+
 def layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
-    places, inner, padded_size = batch * grid_size, in_channels * taps, -(-in_size // 128) * 128
-    padded_depth, padded_out = -(-in_channels // 64) * 64, -(-channels // 128) * 128
+    places, inner = batch * grid_size, in_channels * taps
+    padded_size, padded_out, chunks = layer_padded(in_size, channels, in_channels)
+    padded_depth = chunks * {CHUNK}
     largest = max(batch * padded_size * padded_depth, padded_out * taps * padded_depth, places * channels)
-    is_padding = in_channels < 32 or padded_size > 2 * in_size or min(places, channels) < {LEAST_SIDE}
+    is_padding = in_channels < {LEAST_CHANNELS} or padded_size > 2 * in_size or min(places, channels) < {LEAST_SIDE}
     return places * channels * inner >= {LEAST_MULTIPLICATIONS} and largest <= {MOST_ELEMENTS} and not is_padding
-
-
-def layer_computed(tensors, number, sides, sizes, out_shape, geometry, plain):
-    image, weight, *bias = tensors
-    places, channels = sizes
-
-    def launch_tile(tile):
-        *shape, warps, stages, _ = tile
-        parts = [*take_apart((number, "image"), image, *sides[0]), *take_apart((number, "weight"), weight, *sides[1])]
-        out = image.new_empty(out_shape)
-        programs = -(-places // tile[0]) * -(-channels // tile[1])
-        arguments = [*parts, bias[0] if bias else parts[1]]
-        options = {{"num_warps": warps, "num_stages": stages}}
-        more = (out, places, channels, *geometry, bool(bias), *shape)
-        launch(layer_kernel, (number, tile), programs, arguments, *more, **options)
-        return out
-
-    key = number, image.get_device()
-    if key not in FASTEST:
-        choose(key, plain, {{tile: functools.partial(launch_tile, tile) for tile in TILES if tile[-1]}}, UNUSABLE)
-    tile = fastest(key)
-    return plain() if tile is None else launch_tile(tile)
 
 
 class TritonConv2d(torch.nn.Conv2d):
     def forward(self, image):
-        tensors = [image, self.weight, *([] if self.bias is None else [self.bias])]
+        tensors = [image, self.weight, self.weight if self.bias is None else self.bias]
         is_plain = self.groups == 1 and self.padding_mode == "zeros" and not isinstance(self.padding, str)
         if not is_plain or image.dim() != 4 or image.shape[1] != self.weight.shape[1]:
             return super().forward(image)
@@ -117,29 +99,31 @@ class TritonConv2d(torch.nn.Conv2d):
         in_size, grid_size, taps = in_sizes[0] * in_sizes[1], grid[0] * grid[1], kernel[0] * kernel[1]
         if not layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
             return super().forward(image)
-        padded_size, padded_out, chunks = -(-in_size // 128) * 128, -(-channels // 128) * 128, -(-in_channels // 64)
+        padded_size, padded_out, chunks = layer_padded(in_size, channels, in_channels)
         geometry = (
             chunks, *in_sizes, grid_size, grid[1], padded_size, padded_out, batch * padded_size * chunks,
             taps * padded_out * chunks, channels * grid_size, 1, grid_size,
             *self.stride, *self.padding, *self.dilation, taps, kernel[1],
         )
-        return layer_computed(
-            tensors,
-            ("convolution", batch, in_channels, channels, *geometry, self.bias is None),
+        has_bias, places = self.bias is not None, batch * grid_size
+        return multiply(
+            (None, layer_kernel),
+            ("convolution", batch, in_channels, channels, *geometry, has_bias),
+            (1, places, channels),
             [
                 (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
                 (taps, channels, in_channels, (1, in_channels * taps, taps), True),
             ],
-            (batch * grid_size, channels),
             (batch, channels, *grid),
-            geometry,
-            lambda: torch.nn.Conv2d.forward(self, image),
+            tensors,
+            lambda *_: torch.nn.Conv2d.forward(self, image),
+            (places, channels, *geometry, has_bias),
         )
 
 
 class TritonLinear(torch.nn.Linear):
     def forward(self, given):
-        tensors = [given, self.weight, *([] if self.bias is None else [self.bias])]
+        tensors = [given, self.weight, self.weight if self.bias is None else self.bias]
         channels, inner = self.weight.shape
         has_rows = given.dim() > 0 and inner > 0 and given.shape[-1] == inner
         if not has_rows or not fits(tensors, [each.shape for each in tensors]):
@@ -147,38 +131,25 @@ class TritonLinear(torch.nn.Linear):
         places = given.numel() // inner
         if not layer_is_worth_it(1, inner, places, places, channels, 1):
             return super().forward(given)
-        padded_size, padded_out, chunks = -(-places // 128) * 128, -(-channels // 128) * 128, -(-inner // 64)
+        padded_size, padded_out, chunks = layer_padded(places, channels, inner)
         geometry = (
             chunks, places, 1, places, 1, padded_size, padded_out, padded_size * chunks,
             padded_out * chunks, 0, channels, 1, 1, 1, 0, 0, 1, 1, 1, 1,
         )
-        return layer_computed(
-            tensors,
-            ("linear", inner, channels, *geometry, self.bias is None),
+        has_bias = self.bias is not None
+        return multiply(
+            (None, layer_kernel),
+            ("linear", inner, channels, *geometry, has_bias),
+            (1, places, channels),
             [(1, places, inner, (0, inner, 1), True), (1, channels, inner, (0, inner, 1), True)],
-            (places, channels),
             (*given.shape[:-1], channels),
-            geometry,
-            lambda: torch.nn.Linear.forward(self, given),
+            tensors,
+            lambda *_: torch.nn.Linear.forward(self, given),
+            (places, channels, *geometry, has_bias),
         )
 
 
 TRITON_LAYERS = {{torch.nn.Conv2d: TritonConv2d, torch.nn.Linear: TritonLinear}}
-"""
-_CLASS = """
-
-class ModelNew(LayeredModel):
-    def forward(self, *inputs, **named):
-        if torch.compiler.is_compiling():
-            return super().forward(*inputs, **named)
-        layers = [each for each in self.modules() if type(each) in TRITON_LAYERS]
-        for each in layers:
-            each.__class__ = TRITON_LAYERS[type(each)]
-        try:
-            return super().forward(*inputs, **named)
-        finally:
-            for each in layers:
-                each.__class__ = type(each).__base__
 """
 
 
@@ -191,13 +162,7 @@ def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | No
     library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do, and one thread at a
     time; falls back to the layer itself as they do, and where something is not contiguous.
     """
-    forward = find_method(program, "forward")
     has_parts = _CONTAINER.search(program.code) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
-    if forward is None or not has_parts or not _LAYER.search(program.code):
+    if not has_parts or not _LAYER.search(program.code):
         return None
-    if isinstance(forward.params.star_arg, cst.Param):  # as of what already wraps another forward
-        return None
-    if {_PLAIN, *names_bound_in(cst.parse_module(_LAYERS).body)} & names_bound_in(program.body):
-        return None
-    changed = with_functions(renamed(program, {ENTRY: _PLAIN}), (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)
-    return changed and changed.with_changes(body=[*changed.body, *cst.parse_module(_CLASS).body])
+    return with_layers(program, "LayeredModel", "TRITON_LAYERS", (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)

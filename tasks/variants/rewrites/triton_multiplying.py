@@ -25,7 +25,10 @@ NAMES = (
     *("plain_convolution{}", "convolution_kernel{}", "apart_convolution{}", "convolution{}"),
 )
 """What a number of one of them makes taken for all, since a number chooses a tile."""
-_LINES, _CHUNK = 128, 64
+LEAST_CHANNELS = 32
+"""Of a picture; with fewer, most of what is taken apart in pieces of 64 channels would be nothing."""
+LINES, CHUNK = 128, 64
+"""What rows and columns are padded to, and how many numbers that are summed share a scale."""
 MULTIPLYING = Template("""
 TILES = (
     # rows, columns and depth of a tile, warps and stages, and whether numbers are taken apart ahead
@@ -100,7 +103,7 @@ def take_apart(number, tensor, batch, lines, depth, steps, is_by_depth):
     return parts, scales
 
 
-def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
+def multiply(kernels, number, sizes, sides, out_shape, tensors, plain, more=()):
     # Which tile is the fastest depends on the GPU, and so does whether any is faster than its library.
     batch, rows, columns = sizes
 
@@ -114,17 +117,17 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain):
         programs = batch * -(-rows // tile[0]) * -(-columns // tile[1])
         out = tensors[0].new_empty(out_shape)
         options = {"num_warps": warps, "num_stages": stages}
-        launch(kernels[is_apart], (number, tile), programs, arguments, out, *shape, **options)
+        launch(kernels[is_apart], (number, tile), programs, arguments, out, *more, *shape, **options)
         return out
 
     key = number, tensors[0].get_device()
     if key not in FASTEST:
-        tiles = [tile for tile in TILES if sides or not tile[-1]]
+        tiles = [tile for tile in TILES if (sides or not tile[-1]) and kernels[tile[-1]]]
         ways = {tile: functools.partial(launch_tile, tile) for tile in tiles}
         choose(key, lambda: plain(*tensors), ways, UNUSABLE)
     tile = fastest(key)
     return plain(*tensors) if tile is None else launch_tile(tile)
-""").substitute(lines=_LINES, chunk=_CHUNK)
+""").substitute(lines=LINES, chunk=CHUNK)
 
 
 def with_call(program: cst.Module, forward: cst.FunctionDef, site: Site, call: str, text: str) -> cst.Module | None:
@@ -137,14 +140,14 @@ def with_call(program: cst.Module, forward: cst.FunctionDef, site: Site, call: s
 
 def padded_lines(size: int) -> int:
     """How many rows or columns the parts of a tensor have."""
-    return -(-size // _LINES) * _LINES
+    return -(-size // LINES) * LINES
 
 
 def padded_depth(size: int) -> int:
     """How many numbers to be summed they have."""
-    return -(-size // _CHUNK) * _CHUNK
+    return -(-size // CHUNK) * CHUNK
 
 
 def num_chunks(size: int) -> int:
     """How many scales they have for each row or column."""
-    return -(-size // _CHUNK)
+    return -(-size // CHUNK)

@@ -4,11 +4,14 @@ import ast
 import itertools
 import re
 from collections.abc import Sequence
+from string import Template
 
 import libcst as cst
 
 from tasks.variants.capture import TIMED, named
-from tasks.variants.names import names_besides, names_bound_in
+from tasks.variants.names import names_besides, names_bound_in, renamed
+from tasks.variants.rewrites.forward import find_class, find_method
+from tasks.variants.rewriting import ENTRY
 
 _IMPORTS = """
 import functools
@@ -88,6 +91,24 @@ def fastest(key):
 """
 )
 
+# A layer has another class for the time of a call only: whoever looks at it, copies it or keeps it finds its own.
+_WITH_LAYERS = Template("""
+
+class ModelNew($plain):
+    def forward(self, *inputs, **named):
+        if torch.compiler.is_compiling():
+            return super().forward(*inputs, **named)
+        layers = [each for each in self.modules() if type(each) in $classes]
+        for each in layers:
+            each.__class__ = $classes[type(each)]
+        try:
+            return super().forward(*inputs, **named)
+        finally:
+            for each in layers:
+                each.__class__ = type(each).__base__
+""")
+_LAYERED = "Layered"
+
 
 def free_number(program: cst.Module, names: Sequence[str]) -> int:
     """The least number with which none of the names, such as "product{}", is a word of the program."""
@@ -110,6 +131,30 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
     added = cst.parse_module("\n\n".join([*missing, text])).body
     imports = cst.parse_module(_IMPORTS if missing else "").body
     return program.with_changes(body=[*imports, *program.body[:at], *added, *program.body[at:]])
+
+
+def with_layers(program: cst.Module, plain: str, classes: str, helpers: Sequence[str], text: str) -> cst.Module | None:
+    """The program with layers that have other classes while its forward runs.
+
+    Args:
+        plain: what the model's own class is called from now on; "Layered" comes first in it.
+        classes: the name of the dictionary, in the text, of a layer's own class to the other.
+
+    Returns:
+        None where the program has one of the text's names, calls something else by the name of a helper, or wraps a
+        forward already, but for other layers.
+    """
+    entry, forward = find_class(program), find_method(program, "forward")
+    if entry is None or forward is None:
+        return None
+    is_layered = any(program.code_for_node(base.value).startswith(_LAYERED) for base in entry.bases)
+    if isinstance(forward.params.star_arg, cst.Param) and not is_layered:
+        return None
+    if {plain, *names_bound_in(cst.parse_module(text).body)} & names_bound_in(program.body):
+        return None
+    changed = with_functions(renamed(program, {ENTRY: plain}), helpers, text)
+    own = cst.parse_module(_WITH_LAYERS.substitute(plain=plain, classes=classes)).body
+    return changed and changed.with_changes(body=[*changed.body, *own])
 
 
 def _statements(code: str) -> set[str]:
