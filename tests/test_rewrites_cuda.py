@@ -215,9 +215,7 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
     ],
 )
 def test_a_number_is_filled_in_where_a_graph_could_not_copy_it(constant, is_filled):
-    source = problem(
-        f"return x * ({constant} + 2), {constant}", "torch.randn(3)", init="self.size = size0"
-    )
+    source = problem(f"return x * ({constant} + 2), {constant}", "torch.randn(3)", init="self.size = size0")
     source = source.replace("get_init_inputs():\n    return []", "get_init_inputs():\n    return [7]")
     candidate = rewritten(source, replay_as_graph)
     torch.testing.assert_close(*outputs(source, candidate))
