@@ -2,7 +2,7 @@
 
 import linecache
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ import libcst as cst
 import torch
 
 from tasks.problems.problem import Problem, Split
+from tasks.variants.candidate import Candidate
 from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewriting import Rewrite, as_candidate_program, render
 
@@ -56,10 +57,24 @@ def rewritten(source: str, rewrite: Rewrite, *, seed: int = 0) -> str | None:
     return None if program is None else render(program)
 
 
+rewritten_once = cache(rewritten)
+"""The same, made once a process: where no test changes what a rewrite looks at."""
+
+
+def first_recipe(source: str) -> tuple[tuple[str, ...], str]:
+    """What the provider for GPUs proposes first for a problem: the rewrites that made it, and the text."""
+    first = next(_composed(source))
+    return first.recipe, first.source
+
+
 def recipes_of(source: str) -> dict[tuple[str, ...], str]:
-    """What the provider for GPUs composes for a problem, by the rewrites that made it."""
+    """All that it composes, by the rewrites that made it."""
+    return {found.recipe: found.source for found in _composed(source)}
+
+
+def _composed(source: str) -> Iterator[Candidate]:
     asked = Problem(problem_id="level1/1", level=1, family="any", split=Split.TRAIN, source=source)
-    return {found.recipe: found.source for found in RecipeProvider("cuda").candidates(asked, seed=0)}
+    return RecipeProvider("cuda").candidates(asked, seed=0)
 
 
 @cache

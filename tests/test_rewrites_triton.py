@@ -18,7 +18,7 @@ from tasks.variants.rewrites.triton import (
     reduction_in_triton,
 )
 from tasks.variants.rewrites.triton_products import product_in_triton
-from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
+from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten, rewritten_once
 from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 pytestmark = pytest.mark.usefixtures("is_capturing")
@@ -122,14 +122,14 @@ def no_triton(monkeypatch):
 
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)
 def test_on_the_cpu_the_steps_that_a_kernel_replaces_run(rewrite, source, no_triton):
-    candidate = rewritten(source, rewrite)
+    candidate = rewritten_once(source, rewrite)
     assert candidate is not None
     torch.testing.assert_close(*outputs(source, candidate))
 
 
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)
 def test_the_shapes_that_a_kernel_is_made_for_are_those_that_come(rewrite, source, no_triton):
-    names = dict(defined(rewritten(source, rewrite)))
+    names = dict(defined(rewritten_once(source, rewrite)))
     seen = []
     names["fused0"].__globals__["fits"] = lambda tensors, shapes: seen.append(
         [tuple(tensor.shape) for tensor in tensors] == list(shapes)
@@ -143,7 +143,7 @@ def test_the_shapes_that_a_kernel_is_made_for_are_those_that_come(rewrite, sourc
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)
 def test_program_by_program_a_kernel_computes_what_its_steps_do(rewrite, source):
     with triton_on_the_processor():
-        names = use_kernels(defined.__wrapped__(rewritten(source, rewrite)))
+        names = use_kernels(defined.__wrapped__(rewritten_once(source, rewrite)))
     torch.manual_seed(1)
     arguments, inputs = defined(source)["get_init_inputs"](), defined(source)["get_inputs"]()
     model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
@@ -178,7 +178,7 @@ def test_each_kernel_of_a_program_is_launched_for_itself():
 )
 def test_a_compiler_sees_the_steps_that_a_kernel_replaces_as_one_graph(rewrite, source):
     with triton_on_the_processor():
-        names = defined.__wrapped__(rewritten(source, rewrite))
+        names = defined.__wrapped__(rewritten_once(source, rewrite))
     model, reference, inputs = ready(source, names)
     compiled = torch.compile(names["ModelNew"].forward, backend="eager", fullgraph=True)
     with torch.no_grad():
@@ -213,7 +213,7 @@ def test_what_imports_the_same_as_a_kernel_gets_one_too():
 @needs_gpu
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)
 def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
-    names = defined.__wrapped__(rewritten(source, rewrite))
+    names = defined.__wrapped__(rewritten_once(source, rewrite))
     names["triton_best_ms"] = the_last_is_the_fastest
     model, reference = (
         one(*defined(source)["get_init_inputs"]()).cuda() for one in (names["ModelNew"], defined(source)["Model"])
@@ -233,7 +233,7 @@ def test_on_a_gpu_a_kernel_computes_what_its_steps_do(rewrite, source):
 
 
 def test_a_kernel_keeps_all_elements_of_a_row_in_registers_or_goes_over_them_in_blocks():
-    short, long = rewritten(SOFTMAX, reduction_in_triton), rewritten(LONG, reduction_in_triton)
+    short, long = rewritten_once(SOFTMAX, reduction_in_triton), rewritten_once(LONG, reduction_in_triton)
     assert short is not None
     assert long is not None
     assert "tl.arange(0, 512)[None, :]" in short
@@ -243,7 +243,7 @@ def test_a_kernel_keeps_all_elements_of_a_row_in_registers_or_goes_over_them_in_
 
 def test_every_load_and_store_of_more_than_one_element_is_masked():
     for rewrite, source in (case.values for case in FITTING):
-        lines = re.findall(r"tl\.(?:load|store)\(.*", rewritten(source, rewrite) or "")
+        lines = re.findall(r"tl\.(?:load|store)\(.*", rewritten_once(source, rewrite) or "")
         assert lines
         assert all("mask=" in line or re.search(r"\+ 0\)", line) for line in lines)
 

@@ -10,7 +10,7 @@ from tasks.search.survey import Survey
 from tasks.search.user_file import read_user_file
 from tasks.variants.candidate import Candidate
 from tasks.variants.rewrites.triton_layers import layers_in_triton
-from tests.program_builders import HEADER, defined, outputs, problem, ready, recipes_of, rewritten
+from tests.program_builders import HEADER, defined, first_recipe, outputs, problem, ready, rewritten_once
 from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 pytestmark = pytest.mark.usefixtures("is_capturing")
@@ -45,14 +45,14 @@ def halves(names):
 
 def test_on_the_cpu_the_layers_are_what_they_were():
     with triton_on_the_processor():
-        candidate = rewritten(NETWORK, layers_in_triton)
+        candidate = rewritten_once(NETWORK, layers_in_triton)
         torch.testing.assert_close(*outputs(NETWORK, candidate))
 
 
 @pytest.mark.parametrize("place", range(3))
 def test_program_by_program_every_layer_is_right_in_every_tile(place):
     with triton_on_the_processor():
-        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton))))
     names["TILES"] = (halves(names)[place],)
     model, reference, inputs = ready(NETWORK, names)
     assert list(model.state_dict()) == list(reference.state_dict())
@@ -66,7 +66,7 @@ def test_program_by_program_every_layer_is_right_in_every_tile(place):
 
 def test_the_same_layer_is_chosen_for_again_where_another_shape_comes():
     with triton_on_the_processor():
-        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton))))
     model, reference, (x,) = ready(NETWORK, names)
     with torch.no_grad():
         for given in x, x[:, :, :-4].contiguous(), x:
@@ -76,7 +76,7 @@ def test_the_same_layer_is_chosen_for_again_where_another_shape_comes():
 
 def test_layers_are_what_they_were_for_whoever_looks_at_them():
     with triton_on_the_processor():
-        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton))))
     model, reference, inputs = ready(NETWORK, names)
     with torch.no_grad():
         model(*inputs)
@@ -88,7 +88,7 @@ def test_layers_are_what_they_were_for_whoever_looks_at_them():
 
 def test_what_does_not_fit_a_layer_is_the_layers_own_error():
     with triton_on_the_processor():
-        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton))))
     names["fits"] = lambda tensors, shapes: True
     linear, convolution = torch.nn.Linear(64, 128), torch.nn.Conv2d(40, 64, 1)
     for layer, fitting, other in (
@@ -104,7 +104,7 @@ def test_what_does_not_fit_a_layer_is_the_layers_own_error():
 
 def test_pictures_with_their_channels_last_come_out_so():
     with triton_on_the_processor():
-        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten(NETWORK, layers_in_triton))))
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton))))
     layer = torch.nn.Conv2d(40, 64, 1)
     layer.__class__ = names["TritonConv2d"]
     x = torch.randn(2, 40, 9, 7).to(memory_format=torch.channels_last)
@@ -118,7 +118,7 @@ def test_the_layers_of_a_drop_in_are_in_the_kernel_too(tmp_path):
     path.write_text(NETWORK)
     inputs = (("tensor", "float32", (2, 40, 19, 22), (40 * 19 * 22, 19 * 22, 22, 1)),)
     facts = Survey(inputs=inputs, named_inputs={}, constructor=None)
-    candidate = Candidate(problem_id="x", source=rewritten(NETWORK, layers_in_triton), origin="test")
+    candidate = Candidate(problem_id="x", source=rewritten_once(NETWORK, layers_in_triton), origin="test")
     made = drop_in(read_user_file(path, "Model"), facts, candidate, problem_id="x")
     with triton_on_the_processor():
         names = with_every_layer(use_kernels(defined.__wrapped__(made.source)))
@@ -153,37 +153,37 @@ def test_the_layers_of_a_drop_in_are_in_the_kernel_too(tmp_path):
 )
 def test_a_layer_goes_to_the_kernel_where_there_is_much_to_multiply(sizes, is_worth_it):
     with triton_on_the_processor():
-        names = defined(rewritten(NETWORK, layers_in_triton))
+        names = defined(rewritten_once(NETWORK, layers_in_triton))
     assert names["layer_is_worth_it"](*sizes) is is_worth_it
 
 
 def test_models_whose_text_shows_each_layer_get_kernels_for_themselves():
     single = problem("return self.conv(x)", "torch.randn(2, 8, 9, 9)", init="self.conv = nn.Conv2d(8, 8, 3)")
-    assert rewritten(single, layers_in_triton) is None
+    assert rewritten_once(single, layers_in_triton) is None
     inner = "class Inner(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     inner += "        self.rows = nn.Linear(8, 8)\n\n    def forward(self, x):\n        return self.rows(x)\n\n\n"
     nested = problem("return self.inner(x)", "torch.randn(9, 8)", init="self.inner = Inner()", init_arguments="8")
     nested = nested.replace(HEADER, HEADER + inner)
-    assert rewritten(nested, layers_in_triton) is not None
+    assert rewritten_once(nested, layers_in_triton) is not None
     assert (
-        rewritten(nested.replace("nn.Linear(8, 8)", "nn.ReLU()").replace("self.rows", "self.a"), layers_in_triton)
+        rewritten_once(nested.replace("nn.Linear(8, 8)", "nn.ReLU()").replace("self.rows", "self.a"), layers_in_triton)
         is None
     )
     taken = nested.replace("Inner", "TritonLinear")
-    assert rewritten(taken, layers_in_triton) is None
+    assert rewritten_once(taken, layers_in_triton) is None
 
 
 def test_a_model_of_layers_is_proposed_in_a_graph():
-    assert next(iter(recipes_of(NETWORK))) == ("layers_in_triton", "benchmark_convolutions", "replay_as_graph")
+    assert first_recipe(NETWORK)[0] == ("layers_in_triton", "benchmark_convolutions", "replay_as_graph")
     init = "self.rows = nn.Sequential(nn.Linear(size0, 64), nn.Linear(64, 9))"
     rows = problem("return self.rows(x)", "torch.randn(6, 8)", init=init, init_arguments="8")
-    assert next(iter(recipes_of(rows))) == ("layers_in_triton", "compile_and_replay")
+    assert first_recipe(rows)[0] == ("layers_in_triton", "compile_and_replay")
 
 
 @pytest.mark.gpu
 @needs_gpu
 def test_on_a_gpu_every_tile_is_about_as_exact_as_float32():
-    names = with_every_layer(defined.__wrapped__(rewritten(NETWORK, layers_in_triton)))
+    names = with_every_layer(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton)))
     model, reference, inputs = ready(NETWORK, names)
     model, reference, exact = model.cuda(), reference.cuda(), copy.deepcopy(reference).cuda().double()
     x = inputs[0].cuda()
@@ -203,9 +203,7 @@ def test_on_a_gpu_every_tile_is_about_as_exact_as_float32():
 @pytest.mark.gpu
 @needs_gpu
 def test_on_a_gpu_layers_are_replayed_in_a_graph():
-    names = with_every_layer(
-        defined.__wrapped__(recipes_of(NETWORK)["layers_in_triton", "benchmark_convolutions", "replay_as_graph"])
-    )
+    names = with_every_layer(defined.__wrapped__(first_recipe(NETWORK)[1]))
     names["triton_best_ms"] = names["graph_best_ms"] = the_last_is_the_fastest
     model, reference, inputs = ready(NETWORK, names)
     model, reference = model.cuda(), reference.cuda()

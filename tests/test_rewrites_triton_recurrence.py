@@ -1,12 +1,15 @@
 """nn.LSTM and nn.GRU with one Triton kernel a step: that they are right, and when they stay as they are."""
 
 import copy
+import random
 
 import pytest
 import torch
 
+from tasks.variants.rewrites.triton_layers import layers_in_triton
 from tasks.variants.rewrites.triton_recurrence import recurrence_in_triton
-from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
+from tasks.variants.rewriting import as_candidate_program, render
+from tests.program_builders import defined, first_recipe, outputs, problem, ready, rewritten_once
 from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 pytestmark = pytest.mark.usefixtures("is_capturing")
@@ -33,7 +36,7 @@ LAYERS = [
 
 def with_kernels(source, tile=-1):
     with triton_on_the_processor():
-        names = use_kernels(defined.__wrapped__(rewritten(source, recurrence_in_triton)))
+        names = use_kernels(defined.__wrapped__(rewritten_once(source, recurrence_in_triton)))
     names["STEPS"] = (names["STEPS"][tile],)
     return names
 
@@ -66,7 +69,7 @@ def assert_right(names, layer, x, **bounds):
 
 def test_on_the_cpu_the_layers_are_what_they_were():
     with triton_on_the_processor():
-        found, expected = outputs(LSTM, rewritten(LSTM, recurrence_in_triton))
+        found, expected = outputs(LSTM, rewritten_once(LSTM, recurrence_in_triton))
     torch.testing.assert_close(found, expected)
 
 
@@ -147,28 +150,31 @@ def test_what_does_not_fit_is_the_layers_own_error():
 
 
 def test_a_recurrent_model_is_proposed_in_a_graph_beside_kernels_for_its_other_layers():
-    assert next(iter(recipes_of(LSTM))) == ("recurrence_in_triton", "compile_and_replay")
+    assert first_recipe(LSTM)[0] == ("recurrence_in_triton", "compile_and_replay")
     init = "self.rows = nn.Sequential(nn.Linear(size0, 64), nn.ReLU())\nself.layer = nn.GRU(64, 20)"
     mixed = problem("return self.layer(self.rows(x))[0]", "torch.randn(3, 18, 7)", init=init, init_arguments="7")
-    assert next(iter(recipes_of(mixed))) == ("layers_in_triton", "recurrence_in_triton", "compile_and_replay")
+    assert first_recipe(mixed)[0] == ("layers_in_triton", "recurrence_in_triton", "compile_and_replay")
+    program = as_candidate_program(mixed)
+    for rewrite in layers_in_triton, recurrence_in_triton:
+        program = rewrite.apply(program, random.Random(0))
     with triton_on_the_processor():
-        found, expected = outputs(mixed, recipes_of(mixed)["layers_in_triton", "recurrence_in_triton"])
+        found, expected = outputs(mixed, render(program))
     torch.testing.assert_close(found, expected)
 
 
 def test_a_model_without_recurrent_layers_or_with_such_names_stays_as_it_is():
-    assert rewritten(problem("return x + 1", "torch.randn(5)"), recurrence_in_triton) is None
+    assert rewritten_once(problem("return x + 1", "torch.randn(5)"), recurrence_in_triton) is None
     taken = LSTM.replace("class Model", "class TritonGRU(nn.GRU):\n    pass\n\n\nclass Model").replace(
         "nn.LSTM", "TritonGRU"
     )
-    assert rewritten(taken, recurrence_in_triton) is None
+    assert rewritten_once(taken, recurrence_in_triton) is None
 
 
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("text", [*LAYERS[2:4], "LSTM(128, 256, 6, batch_first=True)"])
 def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(text):
-    names = defined.__wrapped__(rewritten(network(text), recurrence_in_triton))
+    names = defined.__wrapped__(rewritten_once(network(text), recurrence_in_triton))
     layer = eval(f"torch.nn.{text}").cuda()
     made, exact = in_triton(names, layer), copy.deepcopy(layer).double()
     x = inputs_of(layer).cuda()
@@ -188,7 +194,7 @@ def test_on_a_gpu_states_that_a_model_moves_there_itself_are_captured_at_the_sec
     init = "self.layer = nn.LSTM(7, 20, 3)\nself.start = torch.randn(3, 18, 20)"
     forward = "self.start = self.start.to(x.device)\nreturn self.layer(x, (self.start, self.start))[0]"
     moving = problem(forward, "torch.randn(3, 18, 7)", init=init, init_arguments="7")
-    names = defined.__wrapped__(recipes_of(moving)["recurrence_in_triton", "compile_and_replay"])
+    names = defined.__wrapped__(first_recipe(moving)[1])
     names["triton_best_ms"] = names["graph_best_ms"] = the_last_is_the_fastest
     model, reference, inputs = ready(moving, names)
     reference.start = model.start.clone()
