@@ -207,6 +207,7 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
     [
         ("torch.tensor(1. / 0.01, device=x.device)", True),
         ("torch.tensor(-3, dtype=torch.int64, device=x.device)", True),
+        ("torch.tensor(1e40, device=x.device)", False),
         ("torch.tensor(True, device=x.device)", False),
         ("torch.tensor(0.5)", False),
         ("torch.tensor(self.size, device=x.device)", False),
@@ -223,20 +224,17 @@ def test_a_number_is_filled_in_where_a_graph_could_not_copy_it(constant, is_fill
     assert candidate.count("torch.tensor(") == 2 * (not is_filled)
 
 
-@pytest.mark.parametrize("on_device", [0, 1], ids=["plain on the device", "compiled on the device"])
-@pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plain", "compiled", "replayed"])
-def test_what_is_the_fastest_on_the_device_is_captured_and_what_is_the_fastest_is_taken(on_device, fastest):
+@pytest.mark.parametrize("fastest", range(4), ids=["plain", "compiled", "plain replayed", "compiled replayed"])
+def test_of_the_plain_and_the_compiled_forward_and_replays_of_both_the_fastest_is_taken(fastest):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
     model, _, inputs = ready(LINEAR, names)
     both = [names["PlainModel"].forward, names["graph_compiled"]]
-    times = iter([([1.0, 1.0], _least(2, on_device)), (_least(3, fastest), [0.0] * 3)])
-    names["graph_best_ms"] = lambda calls: next(times)
-    captured = []
-    names["ModelNew"].graph_captured = lambda self, way, inputs: captured.append(way) or "graph"
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
     members, own_forward = ["members"], names["ModelNew"].forward
     made = model.graph_fastest(inputs, members)
-    assert captured == [both[on_device]]
-    assert made == [([], both[0], None), ([], both[1], None), (members, None, "graph")][fastest]
+    replays = [(members, None, ("a replay of", way)) for way in both]
+    assert made == [([], both[0], None), ([], both[1], None), *replays][fastest]
     # What looks at inputs before every call is gone where it does not pay.
     assert names["ModelNew"].forward is (own_forward if fastest else both[0])
 
@@ -249,21 +247,21 @@ def _cannot_capture(names):
 
 
 @pytest.mark.parametrize("fastest", [0, 1], ids=["plain", "compiled"])
-def test_where_capturing_fails_the_fastest_of_the_others_is_taken(fastest):
+def test_where_capturing_fails_the_fastest_of_the_others_is_taken_and_another_form_may_still_be_captured(fastest):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
     model, _, inputs = ready(LINEAR, names)
     names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
     _cannot_capture(names)
     way = [names["PlainModel"].forward, names["graph_compiled"]][fastest]
     assert model.graph_fastest(inputs, []) == ([], way, None)
+    assert names["ModelNew"].forward is not names["PlainModel"].forward
 
 
-def test_where_capturing_fails_and_nothing_is_compiled_another_form_may_still_be_captured():
+def test_where_capturing_fails_and_nothing_is_compiled_the_plain_forward_stays_for_that_form():
     names = defined.__wrapped__(rewritten(LINEAR, replay_as_graph))
     model, _, inputs = ready(LINEAR, names)
     _cannot_capture(names)
-    with pytest.raises(torch.OutOfMemoryError):
-        model.graph_fastest(inputs, [])
+    assert model.graph_fastest(inputs, []) == ([], None, None)
     assert names["ModelNew"].forward is not names["PlainModel"].forward
 
 
@@ -300,7 +298,7 @@ def _least(count: int, place: int) -> list[float]:
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("fastest", [0, 1, 2], ids=["plain", "compiled", "replayed"])
+@pytest.mark.parametrize("fastest", range(4), ids=["plain", "compiled", "plain replayed", "compiled replayed"])
 @torch.no_grad()
 def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
@@ -312,7 +310,7 @@ def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     (made,) = (value for form, value in names["GRAPHS"][model].items() if form != "captures")
     ways = [names["PlainModel"].forward, names["graph_compiled"]]
     assert made[1] is (ways[fastest] if fastest < 2 else None)
-    assert (made[2] is not None) == (fastest == 2)
+    assert (made[2] is not None) == (fastest >= 2)
 
 
 @pytest.mark.gpu
@@ -354,6 +352,7 @@ def test_on_a_gpu_what_a_graph_would_do_otherwise_is_not_captured(forward, init)
             results.append((one(own), own))
         torch.testing.assert_close(*results)
     assert _captures(names["GRAPHS"], model) == 0
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
 
 
 def test_an_optimization_on_a_gpu_begins_with_a_whole_recipe():

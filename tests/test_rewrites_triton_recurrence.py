@@ -1,6 +1,7 @@
 """nn.LSTM and nn.GRU with one Triton kernel a step: that they are right, and when they stay as they are."""
 
 import copy
+import functools
 import random
 
 import pytest
@@ -54,7 +55,7 @@ def states_of(layer, batch):
 
 def in_triton(names, layer):
     made = copy.deepcopy(layer)
-    made.__class__ = names["TRITON_RECURRENT"][type(layer)]
+    made.forward = functools.partial(names["RECURRENT_FORWARDS"][type(layer)], made)
     return made
 
 
@@ -96,6 +97,49 @@ def test_a_model_is_right_and_its_layers_are_what_they_were_for_whoever_looks():
     assert names["recurrence_kernel"].programs_run
     assert type(model.layer) is torch.nn.LSTM
     assert list(model.state_dict()) == list(reference.state_dict())
+
+
+def test_several_layers_directions_blocks_of_rows_and_lengths_in_one_call_after_another():
+    names, layer = with_kernels(LSTM, tile=1), torch.nn.GRU(7, 20, 2, bidirectional=True)
+    made = in_triton(names, layer)
+    with torch.no_grad():
+        for steps, batch in (3, 70), (1, 70), (5, 2):
+            x = torch.randn(steps, batch, 7)
+            torch.testing.assert_close(made(x), layer(x))
+    assert len(names["FASTEST"]) == 3
+
+
+@pytest.mark.parametrize("text", ["LSTM(7, 20, 2)", "GRU(7, 20, 2)"])
+def test_an_infinite_input_saturates_gates_and_no_more(text):
+    names, layer = with_kernels(network(text)), eval(f"torch.nn.{text}")
+    x = inputs_of(layer)
+    x[1, 2, 3] = float("inf")
+    with torch.no_grad():
+        assert layer(x)[0].isfinite().all()
+        torch.testing.assert_close(in_triton(names, layer)(x), layer(x))
+
+
+def test_a_forward_that_asks_what_a_layer_is_gets_the_layers_own_class():
+    forward = "out = self.layer(x)\nreturn out[0] if type(self.layer) in (nn.LSTM, nn.GRU) else out"
+    asking = problem(forward, "torch.randn(3, 18, 7)", init="self.layer = nn.LSTM(7, 20)", init_arguments="7")
+    names = with_kernels(asking)
+    model, reference, inputs = ready(asking, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(*inputs), reference(*inputs))
+    assert names["recurrence_kernel"].programs_run
+
+
+def test_where_there_is_no_room_for_every_step_the_layer_itself_runs():
+    names, layer = with_kernels(LSTM), torch.nn.LSTM(7, 20)
+    made, x = in_triton(names, layer), inputs_of(layer)
+    with torch.no_grad():
+        made(x)
+
+        def fails(*_):
+            raise torch.OutOfMemoryError
+
+        names["recurrence_run"] = fails
+        torch.testing.assert_close(made(x), layer(x))
 
 
 def test_weights_that_change_in_place_count():
@@ -164,20 +208,25 @@ def test_a_recurrent_model_is_proposed_in_a_graph_beside_kernels_for_its_other_l
 
 def test_a_model_without_recurrent_layers_or_with_such_names_stays_as_it_is():
     assert rewritten_once(problem("return x + 1", "torch.randn(5)"), recurrence_in_triton) is None
-    taken = LSTM.replace("class Model", "class TritonGRU(nn.GRU):\n    pass\n\n\nclass Model").replace(
-        "nn.LSTM", "TritonGRU"
+    own = LSTM.replace("nn.LSTM", "LSTM").replace("class M", "class LSTM(nn.LSTM):\n    pass\n\n\nclass M")
+    assert rewritten_once(own, recurrence_in_triton) is None
+    taken = LSTM.replace("class M", "class lstm_layer(nn.GRU):\n    pass\n\n\nclass M").replace(
+        "nn.LSTM(7", "lstm_layer(7"
     )
-    assert rewritten_once(taken, recurrence_in_triton) is None
+    assert (
+        rewritten_once(taken.replace("return self", "nn.LSTM(7, 7)\n        return self"), recurrence_in_triton) is None
+    )
 
 
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("text", [*LAYERS[2:4], "LSTM(128, 256, 6, batch_first=True)"])
-def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(text):
+def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(text, monkeypatch):
     names = defined.__wrapped__(rewritten_once(network(text), recurrence_in_triton))
     layer = eval(f"torch.nn.{text}").cuda()
     made, exact = in_triton(names, layer), copy.deepcopy(layer).double()
     x = inputs_of(layer).cuda()
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     with torch.no_grad():
         truth = exact(x.double())[0]
         own = (layer(x)[0].double() - truth).square().mean().sqrt()

@@ -24,8 +24,11 @@ CAPTURED = """
             buffer.copy_(before)
         torch.clear_autocast_cache()  # a weight that was cast outside of the graph would stay as it is now
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            outputs = way(self, *static)
+        try:
+            with torch.cuda.graph(graph):
+                outputs = way(self, *static)
+        finally:
+            torch.cuda.set_stream(stream)  # a capture that fails leaves its own in place
         torch.clear_autocast_cache()
         return graph, static, outputs
 """

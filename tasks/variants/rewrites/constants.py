@@ -1,11 +1,21 @@
 """Numbers that become tensors on a device: filled in there instead of copied, which the host waits for."""
 
+import operator
+
 import libcst as cst
 
 from tasks.variants.names import walk
 from tasks.variants.rewrites.reading import dotted_name
 
 _OPTIONS = {"device", "dtype"}
+_OPERATIONS = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.Divide: operator.truediv,
+}
+_LARGEST = 3e38
+"""Of what float32 holds: beyond, `torch.full` fails where `torch.tensor` makes infinity."""
 
 
 def with_constants_filled(program: cst.Module) -> cst.Module:
@@ -27,12 +37,21 @@ def _is_constant(call: cst.Call) -> bool:
     number, *options = call.args
     names = {each.keyword.value for each in options if each.keyword}
     is_known = len(names) == len(options) and "device" in names <= _OPTIONS
-    return is_known and number.keyword is None and not number.star and _is_number(number.value)
+    if not is_known or number.keyword is not None or number.star:
+        return False
+    value = _value(number.value)
+    return value is not None and abs(value) <= _LARGEST
 
 
-def _is_number(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.BinaryOperation):
-        return _is_number(node.left) and _is_number(node.right)
+def _value(node: cst.BaseExpression) -> float | None:
+    """What a number, or a sum, product or quotient of numbers comes to; None for everything else."""
+    if isinstance(node, cst.Integer | cst.Float):
+        return float(node.evaluated_value)
     if isinstance(node, cst.UnaryOperation):
-        return isinstance(node.operator, cst.Minus | cst.Plus) and _is_number(node.expression)
-    return isinstance(node, cst.Integer | cst.Float)
+        return _value(node.expression) if isinstance(node.operator, cst.Minus | cst.Plus) else None
+    if not isinstance(node, cst.BinaryOperation) or type(node.operator) not in _OPERATIONS:
+        return None
+    left, right = _value(node.left), _value(node.right)
+    if left is None or right is None or (right == 0 and isinstance(node.operator, cst.Divide)):
+        return None
+    return _OPERATIONS[type(node.operator)](left, right)

@@ -132,9 +132,11 @@ class ModelNew(PlainModel):
 
     def graph_made(self, inputs):
         members = graph_members(self)
-        tensors = [value for _, _, value, address in members if address is not None]
-        if any(not tensor.is_cuda or tensor.is_inference() for tensor in tensors):
-            return members, None, None  # until they lie elsewhere, such as where forward has moved them to
+        of_tensors = [each for each in members if each[3] is not None]
+        tensors = [value for _, _, value, _ in of_tensors]
+        elsewhere = [each for each in of_tensors if not each[2].is_cuda or each[2].is_inference()]
+        if elsewhere:
+            return elsewhere, None, None  # until they are others, such as what forward has moved to the device
         made, draws = ([], None, None), random.getstate()
         fork = torch.random.fork_rng([torch.cuda.current_device()])
         with fork, torch.inference_mode(False), torch.no_grad():
@@ -165,25 +167,26 @@ class ModelNew(PlainModel):
         )
 
     def graph_fastest(self, inputs, members):
-        static, ways = [graph_copied(item) for item in inputs], [WAYS]
-        calls = [functools.partial(graph_called, way, self, static) for way in ways]
-        on_device_ms = graph_best_ms(calls)[1] if len(calls) > 1 else [0.0]
-        plain, *compiled = calls
-        watched, captured = [functools.partial(graph_watched, call, self, static, []) for call in compiled], None
-        try:
-            captured = self.graph_captured(ways[on_device_ms.index(min(on_device_ms))], inputs)
-        except RuntimeError:  # such as for want of memory, which what is compiled may do without
-            if not compiled:
-                raise
-            graph_draws_again()
-        else:
-            replay = functools.partial(graph_replayed, captured, static)
+        static, ways, captured = [graph_copied(item) for item in inputs], [WAYS], []
+        for way in ways:
+            try:
+                captured.append(self.graph_captured(way, inputs))
+            except RuntimeError:  # such as for want of memory, which another way may do without
+                graph_draws_again()
+        plain, *compiled = [functools.partial(graph_called, way, self, static) for way in ways]
+        watched = [functools.partial(graph_watched, call, self, static, []) for call in compiled]
+        for each in captured:
+            replay = functools.partial(graph_replayed, each, static)
             watched.append(functools.partial(graph_watched, replay, self, static, members))
+        if not watched:
+            return [], None, None
         best_ms, _ = graph_best_ms([plain, *watched])
         fastest = best_ms.index(min(best_ms))
-        if fastest == 0:
+        if fastest >= len(ways):
+            return members, None, captured[fastest - len(ways)]
+        if fastest == 0 and captured:
             ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which takes time too
-        return (members, None, captured) if fastest == len(ways) else ([], ways[fastest], None)
+        return [], ways[fastest], None
 """
 
 
@@ -197,9 +200,8 @@ graph_compiled = COMPILED
 def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Forward is captured once for each form of its inputs and replayed, where that is faster.
 
-    Of a compiled forward the plain one stays a third way, and what runs shorter on the device is captured. Where the
-    plain one is the fastest, as for a single small operator, it takes the place of all this for good, for all instances
-    and forms.
+    A compiled forward and the plain one are both captured, and of the four ways the fastest is kept. Where that is the
+    plain one, as for a single small operator, it takes the place of all this for good, for all instances and forms.
     Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers, and
     that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time; that some
     hundred calls more at the first leave nothing behind that a module does not show. It falls

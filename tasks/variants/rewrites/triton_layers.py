@@ -79,77 +79,77 @@ def layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
     return places * channels * inner >= {LEAST_MULTIPLICATIONS} and largest <= {MOST_ELEMENTS} and not is_padding
 
 
-class TritonConv2d(torch.nn.Conv2d):
-    def forward(self, image):
-        tensors = [image, self.weight, self.weight if self.bias is None else self.bias]
-        is_plain = self.groups == 1 and self.padding_mode == "zeros" and not isinstance(self.padding, str)
-        if not is_plain or image.dim() != 4 or image.shape[1] != self.weight.shape[1]:
-            return super().forward(image)
-        # What lies with its channels last comes out so.
-        is_in_order = image.is_contiguous() and self.weight.is_contiguous()
-        if not is_in_order or not fits(tensors, [each.shape for each in tensors]):
-            return super().forward(image)
-        batch, in_channels, *in_sizes = image.shape
-        channels, _, *kernel = self.weight.shape
-        setting = kernel, self.stride, self.padding, self.dilation
-        grid = [
-            (size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1
-            for size, kernel_size, stride, padding, dilation in zip(in_sizes, *setting)
-        ]
-        in_size, grid_size, taps = in_sizes[0] * in_sizes[1], grid[0] * grid[1], kernel[0] * kernel[1]
-        if not layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
-            return super().forward(image)
-        padded_size, padded_out, chunks = layer_padded(in_size, channels, in_channels)
-        geometry = (
-            chunks, *in_sizes, grid_size, grid[1], padded_size, padded_out, batch * padded_size * chunks,
-            taps * padded_out * chunks, channels * grid_size, 1, grid_size,
-            *self.stride, *self.padding, *self.dilation, taps, kernel[1],
-        )
-        has_bias, places = self.bias is not None, batch * grid_size
-        return multiply(
-            (None, layer_kernel),
-            ("convolution", batch, in_channels, channels, *geometry, has_bias),
-            (1, places, channels),
-            [
-                (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
-                (taps, channels, in_channels, (1, in_channels * taps, taps), True),
-            ],
-            (batch, channels, *grid),
-            tensors,
-            lambda *_: torch.nn.Conv2d.forward(self, image),
-            (places, channels, *geometry, has_bias),
-        )
+def convolution_layer(layer, input):
+    plain = functools.partial(torch.nn.Conv2d.forward, layer)
+    tensors = [input, layer.weight, layer.weight if layer.bias is None else layer.bias]
+    is_plain = layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    if not is_plain or input.dim() != 4 or input.shape[1] != layer.weight.shape[1]:
+        return plain(input)
+    # What lies with its channels last comes out so.
+    is_in_order = input.is_contiguous() and layer.weight.is_contiguous()
+    if not is_in_order or not fits(tensors, [each.shape for each in tensors]):
+        return plain(input)
+    batch, in_channels, *in_sizes = input.shape
+    channels, _, *kernel = layer.weight.shape
+    setting = kernel, layer.stride, layer.padding, layer.dilation
+    grid = [
+        (size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1
+        for size, kernel_size, stride, padding, dilation in zip(in_sizes, *setting)
+    ]
+    in_size, grid_size, taps = in_sizes[0] * in_sizes[1], grid[0] * grid[1], kernel[0] * kernel[1]
+    if not layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
+        return plain(input)
+    padded_size, padded_out, chunks = layer_padded(in_size, channels, in_channels)
+    geometry = (
+        chunks, *in_sizes, grid_size, grid[1], padded_size, padded_out, batch * padded_size * chunks,
+        taps * padded_out * chunks, channels * grid_size, 1, grid_size,
+        *layer.stride, *layer.padding, *layer.dilation, taps, kernel[1],
+    )
+    has_bias, places = layer.bias is not None, batch * grid_size
+    return multiply(
+        (None, layer_kernel),
+        ("convolution", batch, in_channels, channels, *geometry, has_bias),
+        (1, places, channels),
+        [
+            (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
+            (taps, channels, in_channels, (1, in_channels * taps, taps), True),
+        ],
+        (batch, channels, *grid),
+        tensors,
+        lambda *_: plain(input),
+        (places, channels, *geometry, has_bias),
+    )
 
 
-class TritonLinear(torch.nn.Linear):
-    def forward(self, given):
-        tensors = [given, self.weight, self.weight if self.bias is None else self.bias]
-        channels, inner = self.weight.shape
-        has_rows = given.dim() > 0 and inner > 0 and given.shape[-1] == inner
-        if not has_rows or not fits(tensors, [each.shape for each in tensors]):
-            return super().forward(given)
-        places = given.numel() // inner
-        if not layer_is_worth_it(1, inner, places, places, channels, 1):
-            return super().forward(given)
-        padded_size, padded_out, chunks = layer_padded(places, channels, inner)
-        geometry = (
-            chunks, places, 1, places, 1, padded_size, padded_out, padded_size * chunks,
-            padded_out * chunks, 0, channels, 1, 1, 1, 0, 0, 1, 1, 1, 1,
-        )
-        has_bias = self.bias is not None
-        return multiply(
-            (None, layer_kernel),
-            ("linear", inner, channels, *geometry, has_bias),
-            (1, places, channels),
-            [(1, places, inner, (0, inner, 1), True), (1, channels, inner, (0, inner, 1), True)],
-            (*given.shape[:-1], channels),
-            tensors,
-            lambda *_: torch.nn.Linear.forward(self, given),
-            (places, channels, *geometry, has_bias),
-        )
+def linear_layer(layer, input):
+    plain = functools.partial(torch.nn.Linear.forward, layer)
+    tensors = [input, layer.weight, layer.weight if layer.bias is None else layer.bias]
+    channels, inner = layer.weight.shape
+    has_rows = input.dim() > 0 and inner > 0 and input.shape[-1] == inner
+    if not has_rows or not fits(tensors, [each.shape for each in tensors]):
+        return plain(input)
+    places = input.numel() // inner
+    if not layer_is_worth_it(1, inner, places, places, channels, 1):
+        return plain(input)
+    padded_size, padded_out, chunks = layer_padded(places, channels, inner)
+    geometry = (
+        chunks, places, 1, places, 1, padded_size, padded_out, padded_size * chunks,
+        padded_out * chunks, 0, channels, 1, 1, 1, 0, 0, 1, 1, 1, 1,
+    )
+    has_bias = layer.bias is not None
+    return multiply(
+        (None, layer_kernel),
+        ("linear", inner, channels, *geometry, has_bias),
+        (1, places, channels),
+        [(1, places, inner, (0, inner, 1), True), (1, channels, inner, (0, inner, 1), True)],
+        (*input.shape[:-1], channels),
+        tensors,
+        lambda *_: plain(input),
+        (places, channels, *geometry, has_bias),
+    )
 
 
-TRITON_LAYERS = {{torch.nn.Conv2d: TritonConv2d, torch.nn.Linear: TritonLinear}}
+LAYER_FORWARDS = {{torch.nn.Conv2d: convolution_layer, torch.nn.Linear: linear_layer}}
 """
 
 
@@ -165,4 +165,4 @@ def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | No
     has_parts = _CONTAINER.search(program.code) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
     if not has_parts or not _LAYER.search(program.code):
         return None
-    return with_layers(program, "LayeredModel", "TRITON_LAYERS", (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)
+    return with_layers(program, "LayeredModel", "LAYER_FORWARDS", (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)

@@ -91,21 +91,21 @@ def fastest(key):
 """
 )
 
-# A layer has another class for the time of a call only: whoever looks at it, copies it or keeps it finds its own.
+# Layers stay of their own class, for whoever asks, and have another forward for the time of a call.
 _WITH_LAYERS = Template("""
 
 class ModelNew($plain):
     def forward(self, *inputs, **named):
         if torch.compiler.is_compiling():
             return super().forward(*inputs, **named)
-        layers = [each for each in self.modules() if type(each) in $classes]
-        for each in layers:
-            each.__class__ = $classes[type(each)]
+        layers = [each for each in self.modules() if type(each) in $forwards and "forward" not in vars(each)]
         try:
+            for each in layers:
+                each.forward = functools.partial($forwards[type(each)], each)
             return super().forward(*inputs, **named)
         finally:
             for each in layers:
-                each.__class__ = type(each).__base__
+                vars(each).pop("forward", None)
 """)
 _LAYERED = "Layered"
 
@@ -133,12 +133,12 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
     return program.with_changes(body=[*imports, *program.body[:at], *added, *program.body[at:]])
 
 
-def with_layers(program: cst.Module, plain: str, classes: str, helpers: Sequence[str], text: str) -> cst.Module | None:
-    """The program with layers that have other classes while its forward runs.
+def with_layers(program: cst.Module, plain: str, forwards: str, helpers: Sequence[str], text: str) -> cst.Module | None:
+    """The program with layers that have other forwards while its own runs.
 
     Args:
         plain: what the model's own class is called from now on; "Layered" comes first in it.
-        classes: the name of the dictionary, in the text, of a layer's own class to the other.
+        forwards: the name of the dictionary, in the text, of a layer's class to what is called in its place.
 
     Returns:
         None where the program has one of the text's names, calls something else by the name of a helper, or wraps a
@@ -153,7 +153,7 @@ def with_layers(program: cst.Module, plain: str, classes: str, helpers: Sequence
     if {plain, *names_bound_in(cst.parse_module(text).body)} & names_bound_in(program.body):
         return None
     changed = with_functions(renamed(program, {ENTRY: plain}), helpers, text)
-    own = cst.parse_module(_WITH_LAYERS.substitute(plain=plain, classes=classes)).body
+    own = cst.parse_module(_WITH_LAYERS.substitute(plain=plain, forwards=forwards)).body
     return changed and changed.with_changes(body=[*changed.body, *own])
 
 
