@@ -208,6 +208,7 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
         ("torch.tensor(1. / 0.01, device=x.device)", True),
         ("torch.tensor(-3, dtype=torch.int64, device=x.device)", True),
         ("torch.tensor(1e40, device=x.device)", False),
+        ("torch.tensor(3e38 - -3e38, device=x.device)", False),
         ("torch.tensor(True, device=x.device)", False),
         ("torch.tensor(0.5)", False),
         ("torch.tensor(self.size, device=x.device)", False),

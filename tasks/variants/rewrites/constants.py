@@ -46,9 +46,10 @@ def _is_constant(call: cst.Call) -> bool:
 def _value(node: cst.BaseExpression) -> float | None:
     """What a number, or a sum, product or quotient of numbers comes to; None for everything else."""
     if isinstance(node, cst.Integer | cst.Float):
-        return float(node.evaluated_value)
-    if isinstance(node, cst.UnaryOperation):
-        return _value(node.expression) if isinstance(node.operator, cst.Minus | cst.Plus) else None
+        return float(node.evaluated_value) if node.evaluated_value <= _LARGEST else None
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        value = _value(node.expression)
+        return None if value is None else -value
     if not isinstance(node, cst.BinaryOperation) or type(node.operator) not in _OPERATIONS:
         return None
     left, right = _value(node.left), _value(node.right)
