@@ -22,6 +22,7 @@ from tasks.errors import MachineError
 TOKEN_VARIABLE = "CUDA_L1_SERVICE_TOKEN"
 POLL_S = 0.1
 KILLED_S = 10.0
+READABLE_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +54,10 @@ def start(service: Service, folder: Path) -> Record:
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(asdict(record)) + "\n")
     partial.replace(path)
+    # For a moment the new program has no environment that anyone could read, and seems to be nobody's.
+    end = time.monotonic() + READABLE_S
+    while process.poll() is None and not leads(record) and time.monotonic() < end:
+        time.sleep(POLL_S)
     return record
 
 

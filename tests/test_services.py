@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from flows import service_processes
 from flows.service_processes import forget, recorded
 from flows.services import DEAD, RUNNING, SILENT, STOPPED, down, state, table, up
 from tasks.errors import MachineError
@@ -50,6 +51,19 @@ def test_what_is_up_answers_and_outlives_who_started_it(running):
     start(one, two)
     assert [state(service, folder) for service in (one, two)] == [RUNNING, RUNNING]
     assert os.getsid(pid_of(one, folder)) == pid_of(one, folder) != os.getsid(0)
+
+
+def test_a_process_whose_environment_cannot_be_read_yet_has_not_ended(running, monkeypatch):
+    folder, start = running
+    holders, unreadable = service_processes._holders, [True, True, True]
+
+    def found(token):
+        return [] if unreadable and unreadable.pop() else holders(token)
+
+    monkeypatch.setattr(service_processes, "_holders", found)
+    one = fake("one")
+    start(one)
+    assert state(one, folder) == RUNNING
 
 
 def test_up_again_starts_nothing(running):
