@@ -209,6 +209,7 @@ def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
         ("torch.tensor(-3, dtype=torch.int64, device=x.device)", True),
         ("torch.tensor(1e40, device=x.device)", False),
         ("torch.tensor(3e38 - -3e38, device=x.device)", False),
+        ("torch.tensor(-1e9, dtype=torch.float32, device=x.device)", False),
         ("torch.tensor(True, device=x.device)", False),
         ("torch.tensor(0.5)", False),
         ("torch.tensor(self.size, device=x.device)", False),
@@ -231,6 +232,8 @@ def test_of_the_plain_and_the_compiled_forward_and_replays_of_both_the_fastest_i
     model, _, inputs = ready(LINEAR, names)
     both = [names["PlainModel"].forward, names["graph_compiled"]]
     names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    names["graph_compiled"] = lambda self, *inputs: names["PlainModel"].forward(self, *inputs)
+    both[1] = names["graph_compiled"]
     names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
     members, own_forward = ["members"], names["ModelNew"].forward
     made = model.graph_fastest(inputs, members)
@@ -264,6 +267,25 @@ def test_where_capturing_fails_and_nothing_is_compiled_the_plain_forward_stays_f
     _cannot_capture(names)
     assert model.graph_fastest(inputs, []) == ([], None, None)
     assert names["ModelNew"].forward is not names["PlainModel"].forward
+
+
+def test_where_compiling_fails_a_replay_of_the_plain_forward_is_still_taken():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    timed = []
+
+    def fails(*_):
+        raise RuntimeError
+
+    def the_last(calls):
+        timed.append(len(calls))
+        return the_last_is_the_fastest(calls)
+
+    names["graph_compiled"], names["graph_draws_again"], names["graph_best_ms"] = fails, lambda: None, the_last
+    names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
+    members = ["members"]
+    assert model.graph_fastest(inputs, members) == (members, None, ("a replay of", names["PlainModel"].forward))
+    assert timed == [2]
 
 
 def test_what_lies_elsewhere_is_looked_at_again_once_it_is_another_and_eight_times_at_most():

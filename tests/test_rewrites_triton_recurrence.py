@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 
+from tasks.variants.rewrites.graph import compile_forward
 from tasks.variants.rewrites.triton_layers import layers_in_triton
 from tasks.variants.rewrites.triton_recurrence import recurrence_in_triton
 from tasks.variants.rewriting import as_candidate_program, render
@@ -204,6 +205,11 @@ def test_a_recurrent_model_is_proposed_in_a_graph_beside_kernels_for_its_other_l
     with triton_on_the_processor():
         found, expected = outputs(mixed, render(program))
     torch.testing.assert_close(found, expected)
+
+
+def test_a_forward_that_is_compiled_already_stays_as_it_is():
+    program = compile_forward.apply(as_candidate_program(LSTM), random.Random(0))
+    assert recurrence_in_triton.apply(program, random.Random(0)) is None
 
 
 def test_a_model_without_recurrent_layers_or_with_such_names_stays_as_it_is():

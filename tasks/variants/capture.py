@@ -16,10 +16,12 @@ CAPTURED = """
         buffers = [(buffer, buffer.clone()) for buffer in self.buffers()]
         stream, side = torch.cuda.current_stream(), torch.cuda.Stream()
         side.wait_stream(stream)
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                way(self, *static)
-        stream.wait_stream(side)
+        try:
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    way(self, *static)
+        finally:
+            stream.wait_stream(side)
         for buffer, before in buffers:  # warming up must leave no trace, such as in running statistics
             buffer.copy_(before)
         torch.clear_autocast_cache()  # a weight that was cast outside of the graph would stay as it is now

@@ -14,8 +14,8 @@ _OPERATIONS = {
     cst.Multiply: operator.mul,
     cst.Divide: operator.truediv,
 }
-_LARGEST = 3e38
-"""Of what float32 holds: beyond, `torch.full` fails where `torch.tensor` makes infinity."""
+_LARGEST, _LARGEST_OF_HALF = 3e38, 65504.0
+"""Of what float32 and float16 hold: beyond, `torch.full` fails where `torch.tensor` makes infinity."""
 
 
 def with_constants_filled(program: cst.Module) -> cst.Module:
@@ -40,7 +40,7 @@ def _is_constant(call: cst.Call) -> bool:
     if not is_known or number.keyword is not None or number.star:
         return False
     value = _value(number.value)
-    return value is not None and abs(value) <= _LARGEST
+    return value is not None and abs(value) <= (_LARGEST_OF_HALF if "dtype" in names else _LARGEST)
 
 
 def _value(node: cst.BaseExpression) -> float | None:

@@ -167,26 +167,28 @@ class ModelNew(PlainModel):
         )
 
     def graph_fastest(self, inputs, members):
-        static, ways, captured = [graph_copied(item) for item in inputs], [WAYS], []
-        for way in ways:
+        static, made, replayed = [graph_copied(item) for item in inputs], [], []
+        for way in [WAYS]:
+            call = functools.partial(graph_called, way, self, static)
+            watched = call if way is PlainModel.forward else functools.partial(graph_watched, call, self, static, [])
             try:
-                captured.append(self.graph_captured(way, inputs))
+                call()
+                made.append((watched, ([], way, None)))
+                captured = self.graph_captured(way, inputs)
             except RuntimeError:  # such as for want of memory, which another way may do without
                 graph_draws_again()
-        plain, *compiled = [functools.partial(graph_called, way, self, static) for way in ways]
-        watched = [functools.partial(graph_watched, call, self, static, []) for call in compiled]
-        for each in captured:
-            replay = functools.partial(graph_replayed, each, static)
-            watched.append(functools.partial(graph_watched, replay, self, static, members))
-        if not watched:
+                continue
+            replay = functools.partial(graph_replayed, captured, static)
+            watched = functools.partial(graph_watched, replay, self, static, members)
+            replayed.append((watched, (members, None, captured)))
+        made += replayed
+        if len(made) < 2:
             return [], None, None
-        best_ms, _ = graph_best_ms([plain, *watched])
-        fastest = best_ms.index(min(best_ms))
-        if fastest >= len(ways):
-            return members, None, captured[fastest - len(ways)]
-        if fastest == 0 and captured:
+        best_ms, _ = graph_best_ms([call for call, _ in made])
+        found = made[best_ms.index(min(best_ms))][1]
+        if found[1] is PlainModel.forward and replayed:
             ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which takes time too
-        return [], ways[fastest], None
+        return found
 """
 
 

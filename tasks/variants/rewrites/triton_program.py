@@ -108,6 +108,7 @@ class ModelNew($plain):
                 vars(each).pop("forward", None)
 """)
 _LAYERED = "Layered"
+_COMPILED = re.compile(r"torch\.compile\b")
 
 
 def free_number(program: cst.Module, names: Sequence[str]) -> int:
@@ -141,11 +142,11 @@ def with_layers(program: cst.Module, plain: str, forwards: str, helpers: Sequenc
         forwards: the name of the dictionary, in the text, of a layer's class to what is called in its place.
 
     Returns:
-        None where the program has one of the text's names, calls something else by the name of a helper, or wraps a
-        forward already, but for other layers.
+        None where the program has one of the text's names, calls something else by the name of a helper, compiles its
+        forward, or wraps one already, but for other layers.
     """
     entry, forward = find_class(program), find_method(program, "forward")
-    if entry is None or forward is None:
+    if entry is None or forward is None or _COMPILED.search(program.code):  # which would compile anew at every call
         return None
     is_layered = any(program.code_for_node(base.value).startswith(_LAYERED) for base in entry.bases)
     if isinstance(forward.params.star_arg, cst.Param) and not is_layered:

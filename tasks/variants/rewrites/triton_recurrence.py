@@ -173,7 +173,7 @@ def recurrent(layer, forward, input, hx, states):
         return forward(layer, input, hx)
     if not fits([*tensors, *states], [*(each.shape for each in tensors), *[shape] * len(states)]):
         return forward(layer, input, hx)
-    # Of many steps some are timed: all of them take the same, and to launch thousands takes longer than to compute.
+    # Of many steps some are timed: to launch thousands takes longer than to compute.
     timed = by_step[:{_TIMED_STEPS}]
     setting = layer.input_size, layer.num_layers, layer.bidirectional, layer.batch_first, layer.bias
     key = ("recurrence", len(states), len(timed).bit_length(), *shape, *setting), input.get_device()
@@ -186,8 +186,9 @@ def recurrent(layer, forward, input, hx, states):
         return forward(layer, input, hx)
     try:
         return recurrence_run(layer, by_step, states, tile)
-    except torch.OutOfMemoryError:  # of what every layer was in at every step
-        return forward(layer, input, hx)
+    except torch.OutOfMemoryError:  # of what every layer was in at every step, which is given back behind this
+        pass
+    return forward(layer, input, hx)
 
 
 def lstm_layer(layer, input, hx=None):
