@@ -122,3 +122,12 @@ def ready(source: str, names: Mapping[str, Any]) -> tuple[torch.nn.Module, torch
     model, reference = names["ModelNew"](*arguments), defined(source)["Model"](*arguments)
     model.load_state_dict(reference.state_dict())
     return model, reference, inputs
+
+
+# A layer and a parameter beside it, for what treats modules as a whole.
+LINEAR = problem(
+    "x = self.linear(x)\nreturn torch.relu(x) * self.weight",
+    "torch.randn(6, 8)",
+    init="self.linear = nn.Linear(size0, size0)\nself.weight = nn.Parameter(torch.rand(size0) + 0.5)",
+    init_arguments="8",
+)

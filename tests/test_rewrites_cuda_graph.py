@@ -1,0 +1,226 @@
+"""What a candidate that captures its forward as a CUDA graph does when it runs, and which way it takes."""
+
+import pytest
+import torch
+
+from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
+from tests.program_builders import LINEAR, defined, outputs, problem, ready, rewritten
+from tests.triton_stand_in import always, the_last_is_the_fastest
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.fixture
+def graphed():
+    """A captured module with its reference, on the device."""
+    names, reference_names = defined(rewritten(LINEAR, replay_as_graph)), defined(LINEAR)
+    # A graph that is no faster is not kept, and so small a forward may be as fast either way.
+    names["graph_best_ms"] = the_last_is_the_fastest
+    torch.manual_seed(0)
+    model = names["ModelNew"](8).cuda()
+    reference = reference_names["Model"](8).cuda()
+    reference.load_state_dict(model.state_dict())
+    yield model, reference, names["GRAPHS"]
+    defined.cache_clear()
+
+
+def _captures(graphs, model):
+    return sum(value[-1] is not None for form, value in graphs.get(model, {}).items() if form != "captures")
+
+
+@pytest.mark.gpu
+@needs_gpu
+@torch.no_grad()
+def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
+    model, reference, graphs = graphed
+    kept = []
+    for rows in (6, 6, 3, 6):
+        x = torch.randn(rows, 8, device="cuda")
+        kept.append((model(x), reference(x)))
+    assert _captures(graphs, model) == 2
+    for changes in range(2):
+        for one in (model, reference):
+            if changes:
+                one.weight = torch.nn.Parameter(torch.full((8,), 3.0, device="cuda"))
+            else:
+                one.weight.mul_(2.0)
+        x = torch.randn(6, 8, device="cuda")
+        kept.append((model(x), reference(x)))
+    for found, expected in kept:  # all at the end: an earlier output must not have been written over
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("constant", "is_filled"),
+    [
+        ("torch.tensor(1. / 0.01, device=x.device)", True),
+        ("torch.tensor(-3, dtype=torch.int64, device=x.device)", True),
+        ("torch.tensor(1e40, device=x.device)", False),
+        ("torch.tensor(3e38 - -3e38, device=x.device)", False),
+        ("torch.tensor(-1e9, dtype=torch.float32, device=x.device)", False),
+        ("torch.tensor(True, device=x.device)", False),
+        ("torch.tensor(0.5)", False),
+        ("torch.tensor(self.size, device=x.device)", False),
+        ("torch.tensor([1.0, 2.0], device=x.device)[0]", False),
+        ("torch.tensor(0.5, device=x.device, pin_memory=False)", False),
+    ],
+)
+def test_a_number_is_filled_in_where_a_graph_could_not_copy_it(constant, is_filled):
+    source = problem(f"return x * ({constant} + 2), {constant}", "torch.randn(3)", init="self.size = size0")
+    source = source.replace("get_init_inputs():\n    return []", "get_init_inputs():\n    return [7]")
+    candidate = rewritten(source, replay_as_graph)
+    torch.testing.assert_close(*outputs(source, candidate))
+    assert candidate.count("torch.full(()") == 2 * is_filled
+    assert candidate.count("torch.tensor(") == 2 * (not is_filled)
+
+
+@pytest.mark.parametrize("fastest", range(4), ids=["plain", "compiled", "plain replayed", "compiled replayed"])
+def test_of_the_plain_and_the_compiled_forward_and_replays_of_both_the_fastest_is_taken(fastest):
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    both = [names["PlainModel"].forward, names["graph_compiled"]]
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    names["graph_compiled"] = lambda self, *inputs: names["PlainModel"].forward(self, *inputs)
+    both[1] = names["graph_compiled"]
+    names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
+    members, own_forward = ["members"], names["ModelNew"].forward
+    made = model.graph_fastest(inputs, members)
+    replays = [(members, None, ("a replay of", way)) for way in both]
+    assert made == [([], both[0], None), ([], both[1], None), *replays][fastest]
+    # What looks at inputs before every call is gone where it does not pay.
+    assert names["ModelNew"].forward is (own_forward if fastest else both[0])
+
+
+def _cannot_capture(names):
+    def fails(*_):
+        raise torch.OutOfMemoryError
+
+    names["ModelNew"].graph_captured, names["graph_draws_again"] = fails, lambda: None
+
+
+@pytest.mark.parametrize("fastest", [0, 1], ids=["plain", "compiled"])
+def test_where_capturing_fails_the_fastest_of_the_others_is_taken_and_another_form_may_still_be_captured(fastest):
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    _cannot_capture(names)
+    way = [names["PlainModel"].forward, names["graph_compiled"]][fastest]
+    assert model.graph_fastest(inputs, []) == ([], way, None)
+    assert names["ModelNew"].forward is not names["PlainModel"].forward
+
+
+def test_where_capturing_fails_and_nothing_is_compiled_the_plain_forward_stays_for_that_form():
+    names = defined.__wrapped__(rewritten(LINEAR, replay_as_graph))
+    model, _, inputs = ready(LINEAR, names)
+    _cannot_capture(names)
+    assert model.graph_fastest(inputs, []) == ([], None, None)
+    assert names["ModelNew"].forward is not names["PlainModel"].forward
+
+
+def test_where_compiling_fails_a_replay_of_the_plain_forward_is_still_taken():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    timed = []
+
+    def fails(*_):
+        raise RuntimeError
+
+    def the_last(calls):
+        timed.append(len(calls))
+        return the_last_is_the_fastest(calls)
+
+    names["graph_compiled"], names["graph_draws_again"], names["graph_best_ms"] = fails, lambda: None, the_last
+    names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
+    members = ["members"]
+    assert model.graph_fastest(inputs, members) == (members, None, ("a replay of", names["PlainModel"].forward))
+    assert timed == [2]
+
+
+def test_what_lies_elsewhere_is_looked_at_again_once_it_is_another_and_eight_times_at_most():
+    names = defined.__wrapped__(rewritten(LINEAR, replay_as_graph))
+    model, _, inputs = ready(LINEAR, names)
+    names["graph_form"] = lambda *_: "a form"
+    looked, made_of = [], names["ModelNew"].graph_made
+    names["ModelNew"].graph_made = lambda self, inputs: looked.append(1) or made_of(self, inputs)
+    for turn in range(20):
+        model(*inputs)
+        model(*inputs)
+        assert len(looked) == min(turn + 1, names["MOST_CAPTURES"])
+        model.weight = torch.nn.Parameter(torch.ones(8))
+
+
+def test_what_can_be_neither_compiled_nor_captured_runs_as_it_is():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, reference, inputs = ready(LINEAR, names)
+
+    def fails(*_):
+        raise RuntimeError
+
+    names["graph_compiled"] = fails
+    for form, found in ((None, None), ("a form", ([], None, None))):
+        names["graph_form"] = lambda *_, form=form: form
+        names["ModelNew"].graph_made = lambda *_, found=found: found
+        torch.testing.assert_close(model(*inputs), reference(*inputs))
+
+
+def _least(count: int, place: int) -> list[float]:
+    return [float(each != place) for each in range(count)]
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize("fastest", range(4), ids=["plain", "compiled", "plain replayed", "compiled replayed"])
+@torch.no_grad()
+def test_on_a_gpu_the_fastest_way_is_taken(fastest):
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    model, reference, inputs = ready(LINEAR, names)
+    model, reference, x = model.cuda(), reference.cuda(), inputs[0].cuda()
+    for _ in range(3):
+        torch.testing.assert_close(model(x), reference(x))
+    (made,) = (value for form, value in names["GRAPHS"][model].items() if form != "captures")
+    ways = [names["PlainModel"].forward, names["graph_compiled"]]
+    assert made[1] is (ways[fastest] if fastest < 2 else None)
+    assert (made[2] is not None) == (fastest >= 2)
+
+
+@pytest.mark.gpu
+@needs_gpu
+def test_on_a_gpu_gradients_come_from_the_plain_forward(graphed):
+    model, _, graphs = graphed
+    model(torch.randn(6, 8, device="cuda")).sum().backward()
+    assert model.weight.grad is not None
+    assert _captures(graphs, model) == 0
+
+
+@pytest.mark.gpu
+@needs_gpu
+@pytest.mark.parametrize(
+    ("forward", "init"),
+    [
+        ("return F.dropout(x, 0.5, True)", "self.size = size0"),
+        ("self.state = torch.tanh(x + self.state)\nreturn self.state", "self.register_buffer('state', torch.zeros(8))"),
+        ("x.mul_(2.0)\nreturn x + 1.0", "self.size = size0"),
+        ("return x * x.sum().item()", "self.size = size0"),
+        (
+            "if not hasattr(self, 'mask'):\n    self.mask = torch.ones_like(x)\nreturn x * self.mask + 1.0",
+            "self.size = size0",
+        ),
+    ],
+    ids=["draws", "keeps a state", "writes to its input", "waits for the device", "makes something the first time"],
+)
+@torch.no_grad()
+def test_on_a_gpu_what_a_graph_would_do_otherwise_is_not_captured(forward, init):
+    source = problem(forward, "torch.randn(6, 8)", init=init, init_arguments="8")
+    names = defined(rewritten(source, replay_as_graph))
+    model, reference = names["ModelNew"](8).cuda(), defined(source)["Model"](8).cuda()
+    for _ in range(3):
+        x = torch.randn(6, 8, device="cuda")
+        results = []
+        for one in (model, reference):
+            torch.manual_seed(1)
+            own = x.clone()
+            results.append((one(own), own))
+        torch.testing.assert_close(*results)
+    assert _captures(names["GRAPHS"], model) == 0
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
