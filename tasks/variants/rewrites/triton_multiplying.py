@@ -40,13 +40,6 @@ TILES = (
     (128, 64, $chunk, 4, 2, True),
     (64, 64, $chunk, 4, 3, True),
 )
-# What a GPU has no room for, or no instructions.
-UNUSABLE = (
-    triton.runtime.errors.OutOfResources,
-    triton.runtime.errors.PTXASError,
-    triton.CompilationError,
-    torch.OutOfMemoryError,
-)
 
 
 @triton.jit
@@ -124,7 +117,7 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain, more=()):
     if key not in FASTEST:
         tiles = [tile for tile in TILES if (sides or not tile[-1]) and kernels[tile[-1]]]
         ways = {tile: functools.partial(launch_tile, tile) for tile in tiles}
-        choose(key, lambda: plain(*tensors), ways, UNUSABLE)
+        choose(key, lambda: plain(*tensors), ways)
     tile = fastest(key)
     return plain(*tensors) if tile is None else launch_tile(tile)
 """).substitute(lines=LINES, chunk=CHUNK)

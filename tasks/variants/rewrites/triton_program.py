@@ -60,6 +60,13 @@ CHOOSING = (
     + """
 
 FASTEST = {}
+# What a GPU has no room for, or no instructions.
+UNUSABLE = (
+    triton.runtime.errors.OutOfResources,
+    triton.runtime.errors.PTXASError,
+    triton.CompilationError,
+    torch.OutOfMemoryError,
+)
 
 
 def is_close(out, truth):
@@ -71,7 +78,7 @@ def is_close(out, truth):
     return bool(error <= 1e-3 * truth.div(size).norm())  # not a number where there should be one is no small error
 
 
-def choose(key, plain, ways, unusable=()):
+def choose(key, plain, ways):
     # Which way is the fastest depends on the GPU, and on whether a graph launches it; None stands for the plain one.
     if torch.cuda.is_current_stream_capturing():
         return
@@ -80,7 +87,7 @@ def choose(key, plain, ways, unusable=()):
         try:
             if is_close(way(), truth):
                 right[name] = way
-        except unusable:
+        except UNUSABLE:
             pass
     del truth
     FASTEST[key] = [list(right)[best_ms.index(min(best_ms))] for best_ms in triton_best_ms(list(right.values()))]

@@ -6,7 +6,7 @@ import re
 import libcst as cst
 
 from tasks.variants.names import names_bound_in
-from tasks.variants.rewrites.triton_multiplying import MOST_ELEMENTS, MULTIPLYING, PRODUCT
+from tasks.variants.rewrites.triton_multiplying import MOST_ELEMENTS, PRODUCT
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_layers
 from tasks.variants.rewriting import rewrite
 
@@ -180,7 +180,7 @@ def recurrent(layer, forward, input, hx, states):
     if key not in FASTEST:
         given = timed.transpose(0, 1) if layer.batch_first else timed
         ways = {{tile: lambda tile=tile: recurrence_run(layer, timed, states, tile)[0] for tile in STEPS}}
-        choose(key, lambda: forward(layer, given, hx)[0], ways, UNUSABLE)
+        choose(key, lambda: forward(layer, given, hx)[0], ways)
     tile = fastest(key)
     if tile is None:
         return forward(layer, input, hx)
@@ -214,5 +214,6 @@ def recurrence_in_triton(program: cst.Module, rng: random.Random) -> cst.Module 
     found = set(_LAYER.findall(program.code))
     if not found or found & names_bound_in(program.body):  # of somebody's own
         return None
-    helpers = (FITS, LAUNCHING, CHOOSING, MULTIPLYING)
-    return with_layers(program, "LayeredRecurrentModel", "RECURRENT_FORWARDS", helpers, _RECURRENCE)
+    return with_layers(
+        program, "LayeredRecurrentModel", "RECURRENT_FORWARDS", (FITS, LAUNCHING, CHOOSING), _RECURRENCE
+    )
