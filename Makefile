@@ -47,34 +47,34 @@ test-long: setup  ## the tests that take minutes: servers, remotes, retraining, 
 	@python -m pytest -m long -n 2 --no-loadscope-reorder
 
 bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
-	@python -m flows.bench_learning
+	@python -m flows.benches.learning
 
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
-	@python -m flows.bench_judge $(BENCH_JUDGE)
+	@python -m flows.benches.judge $(BENCH_JUDGE)
 
 bench-panel: setup  ## candidates an hour with 1, 2 and 4 GPUs, and how far neighbours shift speedups; BENCH_PANEL="--devices 1 2"
-	@python -m flows.bench_panel $(BENCH_PANEL)
+	@python -m flows.benches.panel $(BENCH_PANEL)
 
 bench-train: setup  ## training beside plain TRL, on GPUs; BENCH_TRAIN="--only 1.5b" or "--size tiny --device cpu"
-	@python -m flows.bench_train $(BENCH_TRAIN)
+	@python -m flows.benches.train $(BENCH_TRAIN)
 
 bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in docs/results/optimize-cpu.md
-	@python -m flows.bench_optimize $(BENCH_OPTIMIZE)
+	@python -m flows.benches.optimize $(BENCH_OPTIMIZE)
 
 bench-history: setup  ## a history of 10 million rounds beside SQLite and JSON files; results in work/bench-history.json
-	@python -m flows.bench_history $(BENCH_HISTORY)
+	@python -m flows.benches.history $(BENCH_HISTORY)
 
 fuzz: setup  ## 10,000 random candidates through the judge; resumes, results in work/fuzz
-	@python -m flows.fuzz_judge $(FUZZ)
+	@python -m flows.soaks.fuzz $(FUZZ)
 
 soak: setup  ## 2,000 judgements in a row, looking for what they leave behind; results in work/soak.json
-	@python -m flows.soak_judge $(SOAK)
+	@python -m flows.soaks.judge $(SOAK)
 
 soak-history: setup  ## four writers and four readers of one history for 10 minutes, killed at random
-	@python -m flows.soak_history
+	@python -m flows.soaks.history
 
 soak-retrain: setup  ## nights of retraining struck by 200 faults; resumes, results in work/soak_retrain
-	@python -m flows.soak_retrain $(SOAK_RETRAIN)
+	@python -m flows.soaks.retrain $(SOAK_RETRAIN)
 
 clean:  ## remove working folders; data/, the history and .venv stay
 	@[ ! -d work/services ] || python -m flows.services down

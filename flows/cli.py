@@ -7,15 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows.fits import add_fits_command
-from flows.hacks import add_hacks_command
-from flows.history_command import add_history_command
-from flows.judge_command import add_judge_command
-from flows.kernelbench import add_kernelbench_command, list_problems
-from flows.optimize_command import add_optimize_command
+from flows.commands.fits import add_fits_command
+from flows.commands.hacks import add_hacks_command
+from flows.commands.history import add_history_command
+from flows.commands.judge import add_judge_command
+from flows.commands.kernelbench import add_kernelbench_command, list_problems
+from flows.commands.optimize import add_optimize_command
+from flows.commands.report import add_report_command
+from flows.commands.sql import add_sql_command
 from flows.project import project_folder
-from flows.report_command import add_report_command
-from flows.sql_command import add_sql_command
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from flows.accounting import accounted
-from flows.checking import inquiry
-from flows.drawn import Drawn
 from flows.engine import DATA, Stage, progress, run_stage, say
-from flows.judging import court
-from flows.launching import devices, trainers
-from flows.records import read_candidates, read_verdicts
+from flows.parts.accounting import accounted
+from flows.parts.checking import inquiry
+from flows.parts.drawn import Drawn
+from flows.parts.judging import court
+from flows.parts.launching import devices, trainers
+from flows.parts.records import read_candidates, read_verdicts
 from tasks.errors import ParamsError
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.islands import Islands

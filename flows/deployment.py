@@ -33,10 +33,10 @@ from prefect.exceptions import ObjectNotFound
 from pydantic import ValidationError
 
 from flows.engine import say
-from flows.regression import REGRESSED, policy_regressed
 from flows.retrain import flow_parameters, retrain
-from flows.retrain_crash import HEARTBEAT_S, pick_up, watch_for_crashes
-from flows.server import is_alive
+from flows.retraining.crash import HEARTBEAT_S, pick_up, watch_for_crashes
+from flows.retraining.regression import REGRESSED, policy_regressed
+from flows.services.server import is_alive
 from tasks.errors import CudaL1Error, ParamsError
 from tasks.params import RetrainParams, load_params
 

@@ -24,7 +24,7 @@ import yaml
 from tqdm import tqdm
 
 from flows.ancestors import GRACE_S, end_with_ancestors, ended_by_sigterm
-from flows.publishing import full_disks, publish, require_writable
+from flows.parts.publishing import full_disks, publish, require_writable
 from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.params import Params, as_document, load_params
 from tasks.problems.catalogue import INBOX, QUARANTINE
@@ -217,7 +217,7 @@ def _maybe_as_flow(name: str, work: Callable[[Stage], None]) -> Callable[[Stage]
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return work
-    from flows.server import is_alive
+    from flows.services.server import is_alive
 
     if not is_alive(url):
         say(f"{name}: no Prefect server answers at {url}; running without it (unset PREFECT_API_URL to silence this)")

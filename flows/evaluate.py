@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, get_args
 
 from rich.console import Console
 
-from flows.accounting import Expenses, accounted
 from flows.engine import DATA, Stage, run_stage, say
-from flows.judging import Court, court
-from flows.records import read_candidates, read_taught, read_verdicts
-from flows.sampling import Draw, as_samples, build_requests, draw
-from flows.timed_baselines import time_baselines
+from flows.parts.accounting import Expenses, accounted
+from flows.parts.judging import Court, court
+from flows.parts.records import read_candidates, read_taught, read_verdicts
+from flows.parts.sampling import Draw, as_samples, build_requests, draw
+from flows.parts.timed_baselines import time_baselines
 from tasks.history.records import Sample
 from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.timing import PROTOCOL_OF_TIER

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from flows.accounting import accounted
 from flows.engine import DATA, Stage, run_stage, say
-from flows.journal import read_records
-from flows.judging import court
-from flows.records import read_verdicts
+from flows.parts.accounting import accounted
+from flows.parts.journal import read_records
+from flows.parts.judging import court
+from flows.parts.records import read_verdicts
 from tasks.judge.verdict import Status, Verdict
 from tasks.params import FilterVariantsParams
 from tasks.problems.catalogue import load_problems

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from flows.ancestors import end_with_ancestors
 from flows.engine import say
-from flows.heartbeats import BEAT_S, LOST_S, Heartbeats
+from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import MachineError, ParamsError, PreemptedError
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
 from tasks.params import EngineParams, load_params

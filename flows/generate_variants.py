@@ -9,9 +9,9 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
-from flows.journal import Journal
+from flows.parts.accounting import accounted
+from flows.parts.journal import Journal
 from tasks.errors import ParamsError
 from tasks.history.records import GENERATION
 from tasks.params.generation import BUILTIN, COMPILER, OFFLINE
@@ -23,7 +23,7 @@ from tasks.variants.compiler.provider import CompilerProvider
 from tasks.variants.rewrites import rewrites_for
 
 if TYPE_CHECKING:
-    from flows.trials import Trial
+    from flows.parts.trials import Trial
 
 
 def generate_variants(stage: Stage) -> None:
@@ -42,7 +42,7 @@ def generate_variants(stage: Stage) -> None:
         trials: Sequence[Trial] = ()
         metrics: dict[str, Any] = {}
         if params.generators_in_use:
-            from flows.buying import buy_variants
+            from flows.parts.buying import buy_variants
 
             bought = buy_variants(stage, problems, expenses)
             trials, metrics = bought.trials, bought.metrics()

@@ -5,8 +5,8 @@ Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it
 
 from collections.abc import Callable, Sequence
 
-from flows.optimize_judging import FINAL, GRADIENTS, LONG, Judges, Record
-from flows.optimize_outcome import NO_TIME, Outcome, Settings
+from flows.optimizing.judging import FINAL, GRADIENTS, LONG, Judges, Record
+from flows.optimizing.outcome import NO_TIME, Outcome, Settings
 from tasks.errors import ProblemError, RecordError, RetryableError
 from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.verdict import Speedup, Status, Verdict

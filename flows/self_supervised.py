@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flows.accounting import Expenses, accounted
 from flows.engine import DATA, Stage, progress, run_stage
-from flows.judging import Court, court
-from flows.launching import Trainers, trainers
-from flows.records import exemplars_of, read_taught, read_verdicts
-from flows.sampling import as_samples, build_requests, draw
+from flows.parts.accounting import Expenses, accounted
+from flows.parts.judging import Court, court
+from flows.parts.launching import Trainers, trainers
+from flows.parts.records import exemplars_of, read_taught, read_verdicts
+from flows.parts.sampling import as_samples, build_requests, draw
 from tasks.history.records import TRAINING
 from tasks.judge.verdict import Verdict
 from tasks.problems.catalogue import load_problems

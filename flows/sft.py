@@ -3,10 +3,10 @@
 DVC runs this as ``python -m flows.sft``; so can you.
 """
 
-from flows.accounting import accounted
 from flows.engine import Stage, progress, run_stage, say
-from flows.launching import trainers
-from flows.records import read_taught
+from flows.parts.accounting import accounted
+from flows.parts.launching import trainers
+from flows.parts.records import read_taught
 from tasks.errors import TrainingError
 from tasks.history.records import TRAINING
 from tasks.problems.catalogue import load_problems

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from flows import contrastive_rl, journal, judging, recording, self_supervised, sft  # noqa: F401 - see below
+from flows import contrastive_rl, self_supervised, sft
 from flows.engine import run_stage
+from flows.parts import journal, judging, recording  # noqa: F401 - see below
 from tasks.judge.verdict import Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem

@@ -1,9 +1,9 @@
-"""Problems and candidates for the tests of the judge. What the files of tests/kernels declare: flows/collection.py."""
+"""Problems and candidates for the tests of the judge. flows/benches/specimens.py reads what tests/kernels declares."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from flows.collection import Specimen, read_collection, read_problem, read_specimen
+from flows.benches.specimens import Specimen, read_collection, read_problem, read_specimen
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem, Split
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from flows.optimize import Optimization
-from flows.optimize_judging import Record
-from flows.optimize_outcome import Outcome, Settings
-from flows.optimize_providers import rewriting
+from flows.optimizing.judging import Record
+from flows.optimizing.outcome import Outcome, Settings
+from flows.optimizing.providers import rewriting
 from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem

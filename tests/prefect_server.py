@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flows.server import is_alive
+from flows.services.server import is_alive
 
 START_S = 60.0
 

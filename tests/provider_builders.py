@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from flows.optimize_answers import ANSWERS, Answers
-from flows.optimize_outcome import Outcome
-from flows.optimize_providers import Chosen, Providers
+from flows.optimizing.answers import ANSWERS, Answers
+from flows.optimizing.outcome import Outcome
+from flows.optimizing.providers import Chosen, Providers
 from tasks.judge.verdict import Status
 from tasks.params import load_params, read_document
 from tasks.search.contributions import contributions

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from flows.soak_retrain_machine import SMALL
+from flows.soaks.retrain_machine import SMALL
 from flows.workspace import make_workspace
 from tasks.judge.verdict import Status, Timing, Verdict
 from tasks.problems.problem import Problem

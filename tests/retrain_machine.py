@@ -97,7 +97,7 @@ def untrained(folder: Path) -> Path:
 def make_champion(machine: Machine, folder: Path) -> None:
     registry = machine.registry
     run = registry.record("before", tags={}, metrics={}, files={})
-    from flows.champion_params import as_tag
+    from flows.retraining.champion_params import as_tag
     from tasks.params import load_params
 
     version = registry.register(folder, mlflow_run_id=run, tags=as_tag(load_params().policy))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from flows.service_processes import members, recorded
-from flows.service_table import Service
+from flows.services.processes import members, recorded
+from flows.services.table import Service
 
 FAKE = Path(__file__).with_name("fake_service.py")
 

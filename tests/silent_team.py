@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from flows import heartbeats
+from flows.parts import heartbeats
 from tasks.params import EngineParams, load_params
 from tasks.training.team import team
 
@@ -27,8 +27,8 @@ def meet(seconds: int) -> None:
 def main() -> None:
     number, address, folder = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
     heartbeats.BEAT_S, heartbeats.LOST_S = 0.2, 4.0
-    from flows import launching
     from flows.following import _follow
+    from flows.parts import launching
 
     launching.NOTICE_S = 2.0
     engine = EngineParams(processes=1, nodes=2, address=address)

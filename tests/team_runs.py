@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
-from flows.launching import Trainers, trainers
+from flows.parts.launching import Trainers, trainers
 from tasks.history.exemplars import ExemplarPool
 from tasks.judge.verdict import Verdict
 from tasks.params import EngineParams, load_params

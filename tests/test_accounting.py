@@ -12,9 +12,9 @@ import pytest
 import yaml
 from stage_runs import CLOSED, PROBLEM_ID, one_stage, run, workspace, write_generated, write_taught
 
-from flows.accounting import Expenses, accounted, read_account
 from flows.engine import Stage, run_stage
-from flows.sampling import build_requests, draw
+from flows.parts.accounting import Expenses, accounted, read_account
+from flows.parts.sampling import build_requests, draw
 from tasks.errors import RecordError
 from tasks.history import connection
 from tasks.history.records import GENERATION, TRAINING, Cost

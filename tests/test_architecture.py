@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.comparison import CODE
+from flows.retraining.comparison import CODE
 from flows.stages import STAGES
 from tasks.params import Params, load_params
 
@@ -18,18 +18,18 @@ KNOW_MLFLOW = ("tracking.py", "registry.py")
 # Cannot change a result, only where it is computed or how it is reported and resumed.
 HARMLESS = {
     Path("flows/ancestors.py"),
-    Path("flows/chamber.py"),
-    Path("flows/cluster.py"),
     Path("flows/engine.py"),
     Path("flows/following.py"),
-    Path("flows/heartbeats.py"),
-    Path("flows/journal.py"),
-    Path("flows/judges.py"),
-    Path("flows/launching.py"),
-    Path("flows/panel.py"),
-    Path("flows/publishing.py"),
-    Path("flows/seats.py"),
-    Path("flows/server.py"),
+    Path("flows/panels/chamber.py"),
+    Path("flows/panels/cluster.py"),
+    Path("flows/panels/judges.py"),
+    Path("flows/panels/panel.py"),
+    Path("flows/panels/seats.py"),
+    Path("flows/parts/heartbeats.py"),
+    Path("flows/parts/journal.py"),
+    Path("flows/parts/launching.py"),
+    Path("flows/parts/publishing.py"),
+    Path("flows/services/server.py"),
     Path("tasks/errors.py"),
     Path("tasks/judge/turnstile.py"),
     Path("tasks/judge/walls/system.py"),
@@ -83,6 +83,14 @@ def test_tasks_know_nothing_of_the_orchestrator(path):
     assert not {name.split(".")[0] for name in imported(path)} & {"prefect", "dvc", "flows"}
 
 
+BEHIND = {"benches", "soaks"}
+
+
+@pytest.mark.parametrize("path", [p for p in sorted(Path("flows").rglob("*.py")) if not BEHIND & set(p.parts)], ids=str)
+def test_nothing_needs_a_benchmark_or_a_soak(path):
+    assert not {name.split(".")[1] for name in imported(path) if name.startswith("flows.")} & BEHIND
+
+
 @pytest.mark.parametrize(
     "path",
     [p for p in sorted([*Path("tasks").rglob("*.py"), *Path("flows").rglob("*.py")]) if p.name not in KNOW_MLFLOW],
@@ -107,7 +115,7 @@ def test_a_stage_has_one_name_in_five_places():
 
 @pytest.mark.parametrize(
     ("program", "listed"),
-    [*((stage, stages()[stage]["deps"]) for stage in STAGES), ("comparison", CODE)],
+    [*((stage, stages()[stage]["deps"]) for stage in STAGES), ("retraining/comparison", CODE)],
     ids=[*STAGES, "comparison"],
 )
 def test_what_a_stage_or_a_comparison_runs_is_listed(program, listed):

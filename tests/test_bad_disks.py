@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.journal import Journal, read_rows
+from flows.parts.journal import Journal, read_rows
 from tasks.history.store import History
 from tests.stage_runs import candidate_rows, run, said_no, with_mounts, workspace, write_generated, write_taught
 
@@ -88,7 +88,7 @@ def test_a_disk_too_full_for_a_checkpoint_is_told(tmp_path: Path) -> None:
 def test_rows_that_do_not_fit_leave_a_journal_whole(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     program = (
-        "from pathlib import Path\nfrom flows.journal import Journal\n"
+        "from pathlib import Path\nfrom flows.parts.journal import Journal\n"
         f"Journal(Path({str(path)!r})).append({{'number': number}} for number in range(1000))"
     )
     journal = Journal(path)

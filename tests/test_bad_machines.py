@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.journal import read_records
-from flows.timed_baselines import baseline_speedups
+from flows.parts.journal import read_records
+from flows.parts.timed_baselines import baseline_speedups
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate

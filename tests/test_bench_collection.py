@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows import bench_collection
-from flows.bench_collection import Row, chosen, counts, judge_all, table
-from flows.collection import read_collection
+from flows.benches.collection import Row, chosen, counts, judge_all, main, table
+from flows.benches.specimens import read_collection
 from tasks.errors import RecordError
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Status, Timing, Verdict
@@ -82,7 +81,7 @@ def test_the_command_judges_writes_and_prints(tmp_path, monkeypatch, capsys):
     names = ["broken/no_forward", "honest/other_names", "hostile/empty_output"]
     out = tmp_path / "verdicts.jsonl"
     monkeypatch.setattr(sys, "argv", ["bench_collection", "--out", str(out), "--workers", "1", "--only", *names])
-    bench_collection.main()
+    main()
     rows = {row["name"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert sorted(rows) == names
     assert rows["broken/no_forward"]["status"] == "rejected"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.bench_learning import ABLATIONS, report
+from flows.benches.learning import ABLATIONS, report
 
 METRICS = json.loads(Path("data/evaluate/metrics.json").read_text())
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from flows.bench_train import main, points, table
+from flows.benches.train import main, points, table
 from tasks.training.architectures import ARCHITECTURES
 from tasks.training.throughput import peak_flops, training_flops
 
@@ -48,7 +48,7 @@ def test_the_peak_is_that_of_the_chip(device, peak):
 
 def test_it_needs_no_orchestrator_and_no_database():
     absent = "".join(f"sys.modules[{name!r}] = None\n" for name in ABSENT_ON_A_GPU_MACHINE)
-    program = f"import sys\n{absent}import flows.bench_train_point, tasks.training.sft, tasks.training.grpo"
+    program = f"import sys\n{absent}import flows.benches.train_point, tasks.training.sft, tasks.training.grpo"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from flows.engine import Stage
-from flows.judging import Court
+from flows.parts.judging import Court
 from tasks.judge.verdict import Verdict
 from tasks.params import load_params
 from tasks.problems.problem import Problem

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flows.dvc_cache import mend_cache
-from flows.soak_retrain_faults import flip_a_bit
+from flows.soaks.retrain_faults import flip_a_bit
 
 pytestmark = pytest.mark.slow
 

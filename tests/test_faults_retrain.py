@@ -1,4 +1,4 @@
-"""Faults of a night and what is promised for each; many of them at random moments: python -m flows.soak_retrain."""
+"""Faults of a night and what is promised for each; many of them at random moments: python -m flows.soaks.retrain."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from flows.retrain_start import holder, only_one
+from flows.retraining.start import holder, only_one
 from flows.workspace import make_workspace
 from tests.prefect_server import prefect_server
 from tests.service_builders import free_ports
@@ -28,7 +28,7 @@ RETRAIN = """
 import os, time
 from pathlib import Path
 from prefect import flow
-from flows.retrain_start import only_one
+from flows.retraining.start import only_one
 
 def flow_parameters(params):
     return {}
@@ -84,7 +84,7 @@ def test_a_server_that_is_down_keeps_no_result_from_being_reached():
     from prefect.logging import disable_run_logger
     from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-    from flows.retrain_page import Progress, show_arrivals
+    from flows.retraining.page import Progress, show_arrivals
 
     with (
         temporary_settings({PREFECT_API_URL: f"{CLOSED}/api", PREFECT_CLIENT_MAX_RETRIES: 0}),
@@ -112,7 +112,7 @@ class Served:
         self.log = folder / "served.log"
         self.root = make_workspace(folder / "project", profile="tiny")
         (self.root / "flows/retrain.py").write_text(RETRAIN)
-        crash = self.root / "flows/retrain_crash.py"
+        crash = self.root / "flows/retraining/crash.py"
         crash.write_text(crash.read_text().replace("LOST_S = 3 * HEARTBEAT_S", "LOST_S = 10"))
         self.environment = os.environ | {
             "PREFECT_API_URL": self.url,
@@ -239,7 +239,7 @@ def test_what_crashes_every_time_is_given_up(served):
     from prefect.settings import PREFECT_API_URL, temporary_settings
     from prefect.states import Crashed
 
-    from flows.retrain_crash import MAX_CRASHES, pick_up
+    from flows.retraining.crash import MAX_CRASHES, pick_up
 
     with served.client() as client, temporary_settings({PREFECT_API_URL: served.url}):
         nobody_serves = client.create_deployment(flow_id=client.create_flow_from_name("lonely"), name="lonely")

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, DeepseekV3Config, Qwen2Config
 
 from flows.cli import main
-from flows.fits import fits_table
+from flows.commands.fits import fits_table
 from tasks.training.architectures import ARCHITECTURES, Architecture, Experts, Latent
 from tasks.training.footprint import Setup, activations_bytes, cache_bytes, first_that_fits, footprint, sampling_bytes
 

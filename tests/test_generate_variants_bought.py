@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.soak_provider import hostile_server
+from flows.soaks.provider import hostile_server
 from flows.workspace import make_workspace
 from tasks.history.store import History
 from tests.llm_builders import KEY, KEY_VARIABLE, requests_in

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.buying import Market
-from flows.soak_provider import hostile_server
-from flows.trials import Bought, Trial, cost_of
+from flows.parts.buying import Market
+from flows.parts.trials import Bought, Trial, cost_of
+from flows.soaks.provider import hostile_server
 from tasks.errors import WorkerError
 from tasks.judge.verdict import Status, Verdict
 from tasks.params import GenerateVariantsParams

@@ -9,8 +9,8 @@ from history_builders import candidate, problem, run, verdict
 from older_history import written_by_schema
 
 from flows.engine import Stage
-from flows.recording import Recorder
-from flows.runs import run_of
+from flows.parts.recording import Recorder
+from flows.parts.runs import run_of
 from tasks.errors import RecordError
 from tasks.history.hacks import HackCase, HackCases, Opinion, most_similar
 from tasks.history.similarity import similarities

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.hacks import add_hacks_command
+from flows.commands.hacks import add_hacks_command
 from tasks.errors import MachineError, RecordError
 
 HACK = "import os\n\nclass ModelNew:\n    def forward(self, x):\n        os._exit(0)\n"
@@ -111,7 +111,7 @@ def test_outside_a_project_it_says_so(tmp_path, monkeypatch):
 
 def test_registering_the_command_imports_nothing_heavy():
     program = (
-        "import sys, flows.hacks\n"
+        "import sys, flows.commands.hacks\n"
         "print([name for name in ('torch', 'duckdb', 'polars', 'httpx', 'numpy') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

@@ -11,7 +11,7 @@ from subprocess import PIPE
 import pytest
 from history_builders import run
 
-from flows.soak_history import soak
+from flows.soaks.history import soak
 from tasks.history import turns
 from tasks.history.inspection import inspect_history
 from tasks.history.store import History
@@ -29,16 +29,16 @@ def test_rows_acknowledged_to_killed_writers_are_there_once(tmp_path):
 
 def test_a_soak_finds_rows_that_are_lost_or_torn(tmp_path, monkeypatch):
     """The soak's count must be able to fail: a history that loses what it acknowledges."""
-    from flows import soak_history
+    from flows.soaks import history
 
-    stored = soak_history._stored
+    stored = history._stored
 
     def lossy(path):
         counts = stored(path)
         lost = min(counts[0])
         return [{name: number for name, number in count.items() if name != lost} for count in counts]
 
-    monkeypatch.setattr(soak_history, "_stored", lossy)
+    monkeypatch.setattr(history, "_stored", lossy)
     soaked = soak(tmp_path, duration_s=3.0, seed=2)
     assert not soaked.is_whole
     assert soaked.num_torn == 1

@@ -9,7 +9,7 @@ import yaml
 from history_builders import distinct, run, verdict
 
 from flows.cli import main
-from flows.history_rebuild import rebuild_history
+from flows.commands.history_rebuild import rebuild_history
 from tasks.errors import RecordError
 from tasks.history.records import verdict_id
 from tasks.history.store import History

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from flows.drawn import Drawn
+from flows.parts.drawn import Drawn
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.islands import Islands
 from tasks.judge.verdict import Verdict

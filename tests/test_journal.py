@@ -1,6 +1,6 @@
 import pytest
 
-from flows.journal import Journal, read_rows
+from flows.parts.journal import Journal, read_rows
 from tasks.errors import RecordError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.collection import read_collection
+from flows.benches.specimens import read_collection
 from tasks.errors import WorkerError
 from tasks.judge import compilers
 from tasks.judge.fork_server import ForkServer

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flows.collection import read_collection
-from flows.fuzz_judge import COLLECTION, RIGHT, Fuzzer, fuzz_case, is_failure
-from flows.fuzz_programs import GENERATORS
+from flows.benches.specimens import read_collection
+from flows.soaks.fuzz import COLLECTION, RIGHT, Fuzzer, fuzz_case, is_failure
+from flows.soaks.fuzz_programs import GENERATORS
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.judge import Judge
 from tasks.judge.screen import screen

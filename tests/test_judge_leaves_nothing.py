@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.collection import read_collection
-from flows.footprint import footprint, private_folders
-from flows.soak_judge import COLLECTION, Soaked, report, soak
+from flows.benches.specimens import read_collection
+from flows.soaks.footprint import footprint, private_folders
+from flows.soaks.judge import COLLECTION, Soaked, report, soak
 from tasks.judge.judge import Judge
 from tests.judge_builders import PARAMS
 

@@ -10,10 +10,10 @@ from typing import ClassVar
 import pytest
 import torch
 
-from flows import judging
 from flows.contrastive_rl import require_apart
 from flows.engine import Stage
-from flows.judging import Court
+from flows.parts import judging
+from flows.parts.judging import Court
 from tasks.errors import ParamsError, PreemptedError, WorkerError
 from tasks.judge.verdict import Verdict
 from tasks.params import load_params

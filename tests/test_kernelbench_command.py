@@ -12,7 +12,7 @@ import pytest
 from kernelbench_builders import CONSTANT, released, right, write_lines, wrong
 
 from flows.cli import main
-from flows.docket import Docket
+from flows.kernelbench.docket import Docket
 from tasks.history.store import History
 
 ROOT = Path(__file__).parent.parent

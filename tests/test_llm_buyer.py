@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.soak_provider import compare, hostile_server, soak
+from flows.soaks.provider import compare, hostile_server, soak
 from tasks.errors import ParamsError
 from tasks.variants.llm.ledger import Outcome
 from tests.llm_builders import KEY, KEY_VARIABLE, bought, generator, question, requests_in

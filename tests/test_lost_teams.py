@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from flows.launching import _Crew, trainers
+from flows.parts.launching import _Crew, trainers
 from tasks.errors import MachineError, PreemptedError, TrainingError
 from tasks.params import EngineParams, load_params
 from tasks.training import loading, team

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.optimize_document import verdict_document
-from flows.optimize_judging import FINAL, GRADIENTS, LONG, Record
+from flows.optimizing.document import verdict_document
+from flows.optimizing.judging import FINAL, GRADIENTS, LONG, Record
 from tasks.errors import ProblemError, WorkerError
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.search.clock import Clock

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.bench_optimize_page import render
-from flows.bench_optimize_runs import FIRST, HOPEFUL, HOPELESS, Run, Shared
+from flows.benches.optimize_page import render
+from flows.benches.optimize_runs import FIRST, HOPEFUL, HOPELESS, Run, Shared
 from tasks.judge.verdict import Status
 from tasks.params import JudgeParams, load_params
 from tasks.problems.catalogue import load_problems

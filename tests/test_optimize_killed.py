@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from flows.cli import main
-from flows.optimize_answers import ANSWERS
-from flows.soak_provider import hostile_server
+from flows.optimizing.answers import ANSWERS
+from flows.soaks.provider import hostile_server
 from tests.provider_builders import (
     PRICED,
     ROOT,

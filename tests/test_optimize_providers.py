@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from flows.cli import main
-from flows.optimize_answers import ANSWERS
-from flows.optimize_providers import chosen
-from flows.optimize_writers import PURCHASES
-from flows.soak_provider import hostile_server
+from flows.optimizing.answers import ANSWERS
+from flows.optimizing.providers import chosen
+from flows.optimizing.writers import PURCHASES
+from flows.soaks.provider import hostile_server
 from tasks.errors import MachineError, ProblemError, ProviderError
 from tasks.search.contrastive import IslandsChoice
 from tasks.search.contributions import proposed_as

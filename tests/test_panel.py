@@ -14,11 +14,11 @@ import pytest
 from judge_builders import PARAMS, problem_of
 from kernelbench_builders import reference, released, right, write_lines, wrong
 
-from flows.chamber import Chamber
 from flows.cli import main
-from flows.cluster import Place, places
-from flows.docket import JOURNAL, Docket, DocketCase, judge_all
-from flows.judges import open_judge
+from flows.kernelbench.docket import JOURNAL, Docket, DocketCase, judge_all
+from flows.panels.chamber import Chamber
+from flows.panels.cluster import Place, places
+from flows.panels.judges import open_judge
 from tasks.errors import MachineError
 from tasks.judge.batch import changed
 from tasks.params import JudgeParams, LongParams

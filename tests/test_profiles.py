@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.sampling import BATCH
+from flows.parts.sampling import BATCH
 from flows.workspace import make_workspace
 from tasks.errors import ParamsError
 from tasks.params import Params, apply_profile, load_params, read_document

@@ -7,7 +7,7 @@ import pytest
 from kernelbench_builders import reference, right
 from report_builders import verdict as made_up_verdict
 
-from flows.docket import Docket, DocketCase, cases_of, judge_all
+from flows.kernelbench.docket import Docket, DocketCase, cases_of, judge_all
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Check, Status, Track

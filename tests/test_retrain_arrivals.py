@@ -4,8 +4,8 @@ import pytest
 from prefect.states import Failed
 
 from flows import retrain
-from flows.arrivals import forget_arrivals, note_arrival, noted_arrivals
-from flows.inbox import Arrival, Fate
+from flows.retraining.arrivals import forget_arrivals, note_arrival, noted_arrivals
+from flows.retraining.inbox import Arrival, Fate
 from tasks.errors import MachineError, RetryableError
 
 ADMITTED = Arrival(name="level1/a.py", fate=Fate.ADMITTED)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from flows.champion_params import TAG, as_tag, champion_params
+from flows.retraining.champion_params import TAG, as_tag, champion_params
 from tasks.errors import PolicyError
 from tasks.params import load_params
 from tasks.registry import PolicyVersion

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from flows.comparison import CHALLENGER, CHAMPION, CODE, begin_comparison, code_digest, judging_machine
+from flows.retraining.comparison import CHALLENGER, CHAMPION, CODE, begin_comparison, code_digest, judging_machine
 from tasks.params import load_params
 from tests.retrain_builders import write
 
@@ -18,7 +18,7 @@ MACHINE = {"device": "one", "torch": "2", "python": "3", "driver": None}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr("flows.comparison.FOLDER", tmp_path)
+    monkeypatch.setattr("flows.retraining.comparison.FOLDER", tmp_path)
     return tmp_path
 
 
@@ -53,23 +53,25 @@ def test_what_decides_a_comparison_makes_it_another_one(folder, changes):
 
 def test_other_code_makes_it_another_one(folder, monkeypatch):
     first = begun(folder)
-    monkeypatch.setattr("flows.comparison.code_digest", lambda: "other code")
+    monkeypatch.setattr("flows.retraining.comparison.code_digest", lambda: "other code")
     assert begun(folder).key != first.key
 
 
 def test_another_version_of_what_writes_makes_it_another_one(folder, monkeypatch):
     first = begun(folder)
-    monkeypatch.setattr("flows.comparison.version", lambda name: f"{version(name)}.1")
+    monkeypatch.setattr("flows.retraining.comparison.version", lambda name: f"{version(name)}.1")
     assert begun(folder).key != first.key
 
 
-@pytest.mark.parametrize("changed", ["flows/sampling.py", "tasks/judge/walls/sandbox.py", "tasks/training/policy.py"])
+@pytest.mark.parametrize(
+    "changed", ["flows/parts/sampling.py", "tasks/judge/walls/sandbox.py", "tasks/training/policy.py"]
+)
 def test_code_that_a_comparison_runs_is_told_from_other_code(tmp_path, changed):
     for part in CODE:
         write(tmp_path, part if part.endswith(".py") else f"{part}/__init__.py", "")
     write(tmp_path, changed, "before = 1")
     first = code_digest(tmp_path)
-    write(tmp_path, "flows/soak_judge.py", "nobody = 1")
+    write(tmp_path, "flows/soaks/judge.py", "nobody = 1")
     write(tmp_path, "tasks/judge/__pycache__/judge.pyc", "compiled")
     assert code_digest(tmp_path) == first
     write(tmp_path, changed, "after = 1")

@@ -102,7 +102,7 @@ def test_an_automation_answers_regressions_and_is_made_once(client):
 
 def test_a_regression_raises_the_alarm_once_for_a_champion_and_a_night(client, monkeypatch):
     """Also when the server was told so long ago that it would take the same event for another one."""
-    from flows import regression
+    from flows.retraining import regression
 
     emitted, emit = [], regression.emit_event
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows import inbox
-from flows.inbox import REASON_SUFFIX, Arrival, Fate, admit_problems
+from flows.retraining import inbox
+from flows.retraining.inbox import REASON_SUFFIX, Arrival, Fate, admit_problems
 from tasks.judge.baselines import baseline_candidate
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Verdict

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.inbox import Fate, admit_problems
+from flows.retraining.inbox import Fate, admit_problems
 from tasks.errors import WorkerError
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.inbox import Arrival, Fate
-from flows.retrain_page import arrivals_page
+from flows.retraining.inbox import Arrival, Fate
+from flows.retraining.page import arrivals_page
 from tasks.problems.problem import Split
 from tasks.report.comparison import Bout, Decision, Judgement, Skill, decide
 from tasks.report.comparison_page import bout_rows, comparison_metrics, decision_page, speedup_plot

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from flows.retrain_start import only_one, why_skip
+from flows.retraining.start import only_one, why_skip
 from tasks.errors import MachineError
 
 DUE = datetime(2026, 11, 21, 2, tzinfo=UTC)
@@ -43,7 +43,7 @@ def test_there_is_one_retraining_at_a_time(tmp_path, monkeypatch):
 
 def test_a_killed_retraining_holds_nobody_up(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    program = "import os\nfrom flows.retrain_start import only_one\nwith only_one():\n    os.kill(os.getpid(), 9)\n"
+    program = "import os\nfrom flows.retraining.start import only_one\nwith only_one():\n    os.kill(os.getpid(), 9)\n"
     killed = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": ":".join(sys.path)}, check=False)
     assert killed.returncode == -9
     with only_one():

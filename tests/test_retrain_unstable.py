@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from flows.comparison_judging import best_first, skill, until_settled
-from flows.sampling import Draw, Request
+from flows.parts.sampling import Draw, Request
+from flows.retraining.comparison_judging import best_first, skill, until_settled
 from tasks.judge.verdict import Status, Timing, Verdict
 from tasks.problems.problem import Split
 from tasks.report.comparison import Bout, Decision, Skill, decide

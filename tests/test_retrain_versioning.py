@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.trial import _tag
-from flows.versioning import PushError, git_commit, push_outputs, tag_champion
+from flows.retraining.trial import _tag
+from flows.retraining.versioning import PushError, git_commit, push_outputs, tag_champion
 from tasks.registry import PolicyVersion
 
 

@@ -8,10 +8,10 @@ import yaml
 from checker_builders import FIXED, PROBLEM, candidate, params, serving
 from training_builders import SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, verdict
 
-from flows import checking
-from flows.checking import inquiry
 from flows.engine import Stage
-from flows.judging import Court
+from flows.parts import checking
+from flows.parts.checking import inquiry
+from flows.parts.judging import Court
 from tasks.errors import ParamsError
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.hacks import HackCases, case_of

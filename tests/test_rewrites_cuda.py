@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 import torch
 
-from flows.optimize_providers import rewriting
+from flows.optimizing.providers import rewriting
 from tasks.problems.problem import Problem, Split
 from tasks.variants.recipes import RecipeProvider
 from tasks.variants.rewrites import CUDA_REWRITES, REWRITES, rewrites_for

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from flows import service_processes
-from flows.service_processes import forget, recorded
-from flows.services import DEAD, RUNNING, SILENT, STOPPED, down, state, table, up
+from flows.services import processes as service_processes
+from flows.services.command import DEAD, RUNNING, SILENT, STOPPED, down, state, table, up
+from flows.services.processes import forget, recorded
 from tasks.errors import MachineError
 from tests.service_builders import FAKE, fake, free_ports, is_gone, processes_of
 
@@ -244,7 +244,11 @@ def test_two_at_once_do_not_mix(running):
 def test_outside_of_a_project_the_command_says_so(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-m", "flows.services", "up"], cwd=tmp_path, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "flows.services", "up"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 3
     assert "is not inside a project" in done.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.service_table import services
+from flows.services.table import services
 from tasks.errors import ParamsError
 from tasks.registry import PAGES_VARIABLE
 

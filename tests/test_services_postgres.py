@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.service_table import services
-from flows.services import down, up
+from flows.services.command import down, up
+from flows.services.table import services
 from tests.secret_search import files_with
 from tests.service_builders import free_ports, processes_of
 

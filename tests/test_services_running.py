@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from flows.soak_provider import hostile_server
+from flows.soaks.provider import hostile_server
 from tests.llm_builders import KEY, KEY_VARIABLE, requests_in
 from tests.secret_search import files_with
 from tests.service_builders import free_ports, is_gone, processes_of

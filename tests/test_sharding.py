@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from transformers.integrations.deepspeed import HfTrainerDeepSpeedConfig
 
-from flows.launching import trainers
+from flows.parts.launching import trainers
 from tasks.errors import ParamsError
 from tasks.params import EngineParams, load_params
 from tasks.training.sharding import deepspeed_settings

@@ -1,6 +1,6 @@
 """The seam to whatever writes variants without being told what became of them: one new class with these two members.
 
-Language models are asked until enough of their answers are right, which takes verdicts: see flows/buying.py.
+Language models are asked until enough of their answers are right, which takes verdicts: see flows/parts/buying.py.
 """
 
 from collections.abc import Iterator

@@ -214,6 +214,4 @@ def recurrence_in_triton(program: cst.Module, rng: random.Random) -> cst.Module 
     found = set(_LAYER.findall(program.code))
     if not found or found & names_bound_in(program.body):  # of somebody's own
         return None
-    return with_layers(
-        program, "LayeredRecurrentModel", "RECURRENT_FORWARDS", (FITS, LAUNCHING, CHOOSING), _RECURRENCE
-    )
+    return with_layers(program, "LayeredRecurrentModel", "RECURRENT_FORWARDS", (FITS, LAUNCHING, CHOOSING), _RECURRENCE)

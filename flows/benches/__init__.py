@@ -1,0 +1,1 @@
+"""Benchmarks: what `make bench-...` runs."""

@@ -1,0 +1,223 @@
+"""The command `cuda-l1 optimize`: a user's own module in, a faster proven one out. Imports at the top stay light."""
+
+import argparse
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.commands.judge import amount_of, count, device
+from tasks.judge.baselines import BASELINES
+
+if TYPE_CHECKING:
+    from flows.optimizing.outcome import Outcome, Settings
+    from flows.optimizing.providers import Chosen
+    from tasks.search.survey import Survey
+    from tasks.search.texts import ProblemTexts
+    from tasks.search.user_file import UserFile
+
+NOTHING_FASTER = 4
+EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
+REPORT, VERDICT = "report.md", "verdict.json"
+BUILTIN = "builtin"
+EXEMPLARS = ("buckets", "islands")
+MINUTES = 5.0
+WINDOW_SHARE = 0.1
+MAX_WORKERS = 4
+EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, 3 this machine cannot
+judge, 4 nothing was found that is faster than the best baseline, and no module is written, 130 interrupted twice.
+Ctrl-C once ends the search and keeps the best so far; the same command continues a run that was killed."""
+
+
+def add_optimize_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Register the command with the parser of the command line."""
+    parser = commands.add_parser("optimize", help="make a module of your own faster", epilog=EPILOG)
+    parser.add_argument("module", metavar="PATH[:Class]", help="file with the module and a function example_inputs")
+    parser.add_argument(
+        "--minutes", type=amount_of("minutes"), default=MINUTES, help=f"of searching (default: {MINUTES:g})"
+    )
+    parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
+    parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")
+    parser.add_argument("--precision", choices=EXACT, default=EXACT[0], help="how exactly (default: fp32)")
+    parser.add_argument(
+        "--provider",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help=f"who writes candidates: {BUILTIN}, compiler (what torch.compile emits for a CPU), a language model under "
+        "generate_variants.generators of params.yaml, policy:PATH, or a folder of files that define ModelNew; may be "
+        f"repeated (default: {BUILTIN})",
+    )
+    parser.add_argument(
+        "--exemplars",
+        choices=EXEMPLARS,
+        default=EXEMPLARS[0],
+        help="what prompts to a language model or policy show, at different speeds: of all that is right, or of one of "
+        f"contrastive_rl.islands populations (default: {EXEMPLARS[0]})",
+    )
+    parser.add_argument(
+        "--max-usd", type=amount_of("USD"), help="that language models may cost, in all runs with --out"
+    )
+    parser.add_argument(
+        "--baselines", nargs="+", choices=BASELINES, help="what must be beaten (default: all that the device allows)"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="for all that is written (default: STEM-optimized)")
+    parser.add_argument("--window-s", type=float, help="of the last timing; 0 for none (default: a tenth of --minutes)")
+    parser.add_argument("--workers", type=count, help="candidates judged at once (default: the cores, at most 4)")
+    parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
+    parser.set_defaults(run=partial(_run, parser))
+
+
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    from flows.optimizing.providers import chosen
+    from tasks.search.survey import survey
+    from tasks.search.texts import problem_texts
+    from tasks.search.user_file import read_user_file
+
+    path, _, class_name = arguments.module.partition(":")
+    file = read_user_file(Path(path), class_name or None)
+    out = arguments.out or Path(f"{file.path.stem}-optimized")
+    if out.resolve() == file.path.parent:
+        parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
+    settings = _settings(arguments)
+    providers = chosen(arguments.provider or [BUILTIN], max_usd=arguments.max_usd, exemplars=arguments.exemplars)
+    facts = survey(file)
+    texts = problem_texts(file, facts, precision=arguments.precision)
+    out.mkdir(parents=True, exist_ok=True)
+    outcome = _optimized(file, facts, texts, providers, out, arguments, settings)
+    return _write(file, facts, outcome, out)
+
+
+def _optimized(
+    file: "UserFile",
+    facts: "Survey",
+    texts: "ProblemTexts",
+    providers: "Chosen",
+    out: Path,
+    arguments: argparse.Namespace,
+    settings: "Settings",
+) -> "Outcome":
+    from rich.console import Console
+    from rich.live import Live
+
+    from flows.optimize import SCREEN, Optimization
+    from flows.optimizing.answers import Answers
+    from flows.optimizing.judging import Judges, Record
+    from flows.optimizing.providers import Providers
+    from flows.optimizing.table import shown
+    from tasks.search.contributions import contributions
+
+    answers = Answers(out, [texts.judged.problem_hash, arguments.device, str(settings.seed)])
+    with (
+        contextlib.closing(answers),
+        Providers(
+            providers,
+            texts.shown,
+            folder=out,
+            answers=answers,
+            device=arguments.device,
+            seed=settings.seed,
+            seconds=settings.seconds,
+            candidates=settings.candidates,
+            prefix=texts.prefix,
+        ) as proposing,
+        Judges(settings.judge, window_s=settings.window_s) as judges,
+        Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live,
+    ):
+        judge = judges.at(SCREEN)
+        asked = [texts.judged.problem_hash, judge.device, judge.protocol, json.dumps(dict(judge.environment))]
+        record = Record(out, [*asked, str(settings.judge), str(settings.window_s), str(settings.seed)])
+        optimization = Optimization(
+            file,
+            facts,
+            texts,
+            settings=settings,
+            judges=judges,
+            record=record,
+            proposers=proposing.proposers,
+            on_change=shown(live, seconds=settings.seconds),
+        )
+        try:
+            with _first_interrupt(optimization.stop):
+                outcome = optimization.run()
+        finally:
+            record.close()
+        outcome.asked, names = answers.asked, [each.name for each in proposing.proposers]
+        outcome.contributions = contributions(names, outcome.progress.scored, answers.asked, proposing.spent())
+        return outcome
+
+
+def _settings(arguments: argparse.Namespace) -> "Settings":
+    import os
+
+    from flows.commands.kernelbench import CUDA_LIMITS
+    from flows.optimizing.outcome import Settings
+    from tasks.judge.batch import changed
+    from tasks.params import JudgeParams
+
+    seconds = 60 * arguments.minutes
+    window_s = WINDOW_SHARE * seconds if arguments.window_s is None else arguments.window_s
+    limits = CUDA_LIMITS if arguments.device.startswith("cuda") else {}
+    workers = arguments.workers or min(len(os.sched_getaffinity(0)), MAX_WORKERS)
+    return Settings(
+        seconds=seconds,
+        window_s=max(window_s, 0.0),
+        judge=changed(JudgeParams(), device=arguments.device, workers=workers, **limits),
+        candidates=arguments.candidates,
+        baselines=tuple(arguments.baselines) if arguments.baselines else None,
+        seed=arguments.seed,
+    )
+
+
+def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> int:
+    """The drop-in, if there is one, the report and the verdict; the exit code."""
+    from flows.optimizing.document import verdict_document
+    from tasks.search.drop_in import MARK
+    from tasks.search.report import forms_in_words, render
+
+    written, winner = out / file.path.name, outcome.winner
+    report = render(
+        file,
+        winner=winner[1] if winner else None,
+        baseline=outcome.baseline,
+        baselines=outcome.baselines,
+        not_judged=outcome.not_judged,
+        scored=outcome.progress.scored,
+        asked=outcome.asked,
+        brought=outcome.contributions,
+        failed=outcome.progress.failed,
+        gradients=outcome.gradients,
+        shapes=forms_in_words(facts),
+        seconds=outcome.seconds,
+        interrupted=outcome.interrupted,
+    )
+    if winner is not None:
+        written.write_text(winner[0].source)
+    elif written.exists() and MARK in written.read_text():
+        written.unlink()  # of an earlier run: nothing stands here that this run does not vouch for
+    (out / REPORT).write_text(report)
+    (out / VERDICT).write_text(json.dumps(verdict_document(file, outcome), indent=1, sort_keys=True) + "\n")
+    sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
+    sys.stdout.write(f"{written if winner else out / REPORT}\n")
+    return 0 if winner else NOTHING_FASTER
+
+
+@contextlib.contextmanager
+def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C only stops the search; the second is the usual one."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        sys.stderr.write("\nno more candidates; the best so far are looked at again (Ctrl-C once more ends at once)\n")
+        stop()
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,1 @@
+"""What an optimization of a user's module is made of."""

@@ -1,0 +1,1 @@
+"""What a team leaves running on one machine."""
