@@ -24,7 +24,7 @@ import yaml
 from tqdm import tqdm
 
 from flows.ancestors import GRACE_S, end_with_ancestors, ended_by_sigterm
-from flows.parts.publishing import full_disks, publish, require_writable
+from flows.publishing import full_disks, publish, require_writable
 from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.params import Params, as_document, load_params
 from tasks.problems.catalogue import INBOX, QUARANTINE

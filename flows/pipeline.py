@@ -23,8 +23,8 @@ from prefect.states import Completed, State
 
 from flows.ancestors import end_with_parent
 from flows.dvc_lock import mend_lock
-from flows.retraining.snapshot import SNAPSHOT, is_versioned, snapshot_history
 from flows.services.server import is_alive
+from flows.snapshot import SNAPSHOT, is_versioned, snapshot_history
 from flows.stages import STAGES
 from tasks.errors import MachineError
 

@@ -23,21 +23,21 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, State
 from pydantic import Field, TypeAdapter
 
-from flows.dvc_cache import mend_cache
 from flows.engine import DATA, WORK, say
 from flows.panels.judges import open_judge
 from flows.pipeline import StageFailedError, reproduce, version_history
 from flows.retraining.arrivals import forget_arrivals, note_arrival, noted_arrivals
 from flows.retraining.champion_params import champion_params
 from flows.retraining.comparison import CHALLENGER, CHAMPION, begin_comparison, compare_policies, judging_machine
+from flows.retraining.dvc_cache import mend_cache
 from flows.retraining.inbox import Arrival, admit_problems, has_arrivals
 from flows.retraining.page import Progress, announce, show_arrivals
 from flows.retraining.regression import raise_alarm
-from flows.retraining.snapshot import is_versioned
 from flows.retraining.start import first_begun, only_one, why_not_now
 from flows.retraining.trial import Trial, conclude_trial, unchanged
 from flows.retraining.versioning import push_outputs
 from flows.services.server import is_alive
+from flows.snapshot import is_versioned
 from flows.stages import STAGES
 from tasks.errors import CudaL1Error, RetryableError
 from tasks.judge.baselines import baseline_candidate

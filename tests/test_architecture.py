@@ -28,7 +28,7 @@ HARMLESS = {
     Path("flows/parts/heartbeats.py"),
     Path("flows/parts/journal.py"),
     Path("flows/parts/launching.py"),
-    Path("flows/parts/publishing.py"),
+    Path("flows/publishing.py"),
     Path("flows/services/server.py"),
     Path("tasks/errors.py"),
     Path("tasks/judge/turnstile.py"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.dvc_cache import mend_cache
+from flows.retraining.dvc_cache import mend_cache
 from flows.soaks.retrain_faults import flip_a_bit
 
 pytestmark = pytest.mark.slow

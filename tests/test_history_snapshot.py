@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from history_builders import distinct, problem, run, verdict
 
-from flows.retraining.snapshot import is_versioned, snapshot_history
+from flows.snapshot import is_versioned, snapshot_history
 from tasks.errors import MachineError
 from tasks.history.store import History
 

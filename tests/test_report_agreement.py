@@ -12,7 +12,7 @@ from report_builders import KERNEL, candidate, drawn, made_up_report, problem, v
 from test_report_page import Outline
 
 from flows.engine import Stage
-from flows.parts.publishing import publish
+from flows.publishing import publish
 from flows.workspace import make_workspace
 from tasks import tracking
 from tasks.judge.verdict import Status

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.project import project_folder
-from flows.retraining.snapshot import SNAPSHOT
+from flows.snapshot import SNAPSHOT
 from tasks.errors import MachineError, RecordError
 
 if TYPE_CHECKING:
