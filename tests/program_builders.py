@@ -51,9 +51,13 @@ def problem(forward: str, inputs: str, *, arguments: str = "x", init: str = "", 
     )
 
 
+program_of = cache(as_candidate_program)
+"""Nothing changes a program, so one is enough."""
+
+
 def rewritten(source: str, rewrite: Rewrite, *, seed: int = 0) -> str | None:
     """The candidate that a rewrite makes of a problem, or None where it does not apply."""
-    program: cst.Module | None = rewrite.apply(as_candidate_program(source), random.Random(seed))
+    program: cst.Module | None = rewrite.apply(program_of(source), random.Random(seed))
     return None if program is None else render(program)
 
 

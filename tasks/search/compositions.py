@@ -18,6 +18,7 @@ from tasks.variants.rewrites import REWRITES
 from tasks.variants.rewrites.cuda_graph import CAPTURE
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
+from tasks.variants.text import text_of
 
 HOPE_OF_GROUP = {
     "algebra": 1.9,
@@ -100,7 +101,7 @@ class Compositions(Proposer):
         if all(each.group != CAPTURE for each in rewrites):
             self._hopes = {**HOPE_OF_GROUP, COMPILED: HOPE_WHERE_DEAR}
         start = start or as_candidate_program(problem.source)
-        origin = _Step(candidate_of(problem, start, ()), start.code, 1.0)
+        origin = _Step(candidate_of(problem, start, ()), text_of(start), 1.0)
         self._origin_id = origin.candidate.candidate_id
         self._steps = {self._origin_id: origin}
         self._waiting: list[_Step] = []
@@ -184,7 +185,7 @@ class Compositions(Proposer):
                     break
                 candidate = candidate_of(self._problem, program, (*parent.candidate.recipe, rewrite.name))
                 if candidate.candidate_id not in self._steps:
-                    step = _Step(candidate, program.code, hope, parent.candidate.candidate_id)
+                    step = _Step(candidate, text_of(program), hope, parent.candidate.candidate_id)
                     self._steps[candidate.candidate_id] = step
                     self._waiting.append(step)
 

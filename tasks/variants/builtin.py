@@ -12,6 +12,7 @@ from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 from tasks.variants.rewrites import REWRITES
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of, explore
+from tasks.variants.text import text_of
 
 FAULTS = "faults"
 # What is compiled costs the judge seconds instead of milliseconds.
@@ -65,7 +66,7 @@ class BuiltinProvider:
             changed = each.apply(program, rng)
             if changed is not None:
                 candidate = candidate_of(problem, changed, (each.name,))
-                kept.setdefault(changed.code, candidate.candidate_id)
+                kept.setdefault(text_of(changed), candidate.candidate_id)
                 yield replace(candidate, parent_id=reference.candidate_id)
 
     def _faulty(self, problem: Problem, *, rng: random.Random, kept: Mapping[str, str]) -> Iterator[Candidate]:
@@ -79,7 +80,7 @@ class BuiltinProvider:
             broken, fault = _applied(self.faults, program, rng=rng)
             if fault:
                 candidate = candidate_of(problem, broken, (*recipe, *fault))
-                yield replace(candidate, parent_id=kept.get(program.code, reference_id))
+                yield replace(candidate, parent_id=kept.get(text_of(program), reference_id))
 
 
 def _applied(

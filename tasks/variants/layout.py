@@ -1,6 +1,7 @@
 """How a program's text is laid out: imports, blank lines, parentheses. Equal programs get equal texts."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -42,15 +43,14 @@ _WORDS = (cst.And, cst.Or, cst.Not, cst.In, cst.NotIn, cst.Is, cst.IsNot)
 
 def laid_out(module: cst.Module) -> cst.Module:
     """The module with the imports it needs first, no comments or docstrings, and regular blank lines."""
-    clean = module.visit(_Cleaner())
-    assert isinstance(clean, cst.Module)
-    imports = [statement for statement in clean.body if _is_import(statement)]
-    others = [statement for statement in clean.body if not _is_import(statement)]
+    clean = [_cleaned(statement) for statement in module.body]
+    imports = [statement for statement in clean if _is_import(statement)]
+    others = [statement for statement in clean if not _is_import(statement)]
     used = {name for statement in others for name in used_names(statement)}
     body = _import_block(imports, used=used)
     for statement in others:
         body.append(_spaced_by(_blank_lines(body[-1], statement) if body else 0, statement))
-    return clean.with_changes(header=(), body=body, footer=())
+    return module.with_changes(header=(), body=body, footer=())
 
 
 def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -58,6 +58,13 @@ def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
     if _binding(node) == _ATOM or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+@lru_cache(maxsize=1024)  # of most programs all but a statement or two are those of another
+def _cleaned(statement: Statement) -> Statement:
+    clean = statement.visit(_Cleaner())
+    assert isinstance(clean, type(statement))
+    return clean
 
 
 def _is_import(statement: cst.CSTNode) -> bool:

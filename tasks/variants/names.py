@@ -7,6 +7,8 @@ from typing import TypeVar
 
 import libcst as cst
 
+from tasks.variants.text import text_of_statement
+
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 Node = TypeVar("Node", bound=cst.CSTNode)
 
@@ -92,11 +94,7 @@ def names_bound_in(statements: Iterable[cst.CSTNode]) -> set[str]:
 def names_besides(program: cst.Module, imports: str) -> set[str]:
     """Names that the statements of a program bind, apart from imports that it shares with a text of some."""
     shared = set(imports.splitlines())
-    others = (
-        each
-        for each in program.body
-        if program.code_for_node(each.with_changes(leading_lines=())).strip() not in shared
-    )
+    others = (each for each in program.body if text_of_statement(each).strip() not in shared)
     return names_bound_in(others)
 
 
@@ -116,7 +114,7 @@ def reachable(module: cst.Module, *, roots: Iterable[str]) -> set[Statement]:
 
 def renamed(module: cst.Module, new_names: Mapping[str, str]) -> cst.Module:
     """The module with variables renamed wherever they occur."""
-    return substituted(module, new_names)
+    return module.with_changes(body=[substituted(statement, new_names) for statement in module.body])
 
 
 def substituted(node: Node, new_names: Mapping[str, str]) -> Node:

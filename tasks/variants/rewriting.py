@@ -14,6 +14,7 @@ from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
 from tasks.variants.names import defined_names, reachable, renamed
+from tasks.variants.text import text_of
 
 ORIGIN = "rewrites"
 ENTRY = "ModelNew"
@@ -58,7 +59,7 @@ def render(program: cst.Module) -> str:
         # A bare call, such as one that loads a library, defines nothing yet is there for a reason.
         if statement in needed or not defined_names(statement)
     ]
-    return laid_out(program.with_changes(body=body)).code
+    return text_of(laid_out(program.with_changes(body=body)))
 
 
 def candidate_of(problem: Problem, program: cst.Module, recipe: tuple[str, ...]) -> Candidate:
@@ -88,7 +89,7 @@ def explore(
     start = as_candidate_program(problem.source)
     reference = candidate_of(problem, start, ())
     kept = {} if kept is None else kept
-    kept.setdefault(start.code, reference.candidate_id)
+    kept.setdefault(text_of(start), reference.candidate_id)
     seen = {reference.source}
     useless: set[tuple[str, str]] = set()
     for _ in range(draws):
@@ -97,12 +98,12 @@ def explore(
             changed, name = _random_step(program, rewrites, rng=rng, useless=useless)
             if name is None:
                 break
-            parent_id = kept.get(program.code, parent_id)
+            parent_id = kept.get(text_of(program), parent_id)
             program, recipe = changed, (*recipe, name)
         candidate = candidate_of(problem, program, recipe)
         if candidate.source not in seen:
             seen.add(candidate.source)
-            kept.setdefault(program.code, candidate.candidate_id)
+            kept.setdefault(text_of(program), candidate.candidate_id)
             yield replace(candidate, parent_id=parent_id)
 
 
@@ -110,12 +111,12 @@ def _random_step(
     program: cst.Module, rewrites: Sequence[Rewrite], *, rng: random.Random, useless: set[tuple[str, str]]
 ) -> tuple[cst.Module, str | None]:
     """Apply one rewrite that changes the program; `useless` remembers those that did not, by text and name."""
-    text = program.code
+    text = text_of(program)
     for candidate in rng.sample(rewrites, len(rewrites)):
         if (text, candidate.name) in useless:
             continue
         changed = candidate.apply(program, rng)
-        if changed is not None and changed.code != text:
+        if changed is not None and text_of(changed) != text:
             return changed, candidate.name
         useless.add((text, candidate.name))
     return program, None

@@ -11,6 +11,7 @@ from tasks.variants.rewrites.constants import with_constants_filled
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.graph import compiled
 from tasks.variants.rewriting import ENTRY, rewrite
+from tasks.variants.text import parsed
 
 CAPTURE = "capture"
 """The group of what wraps all that was made before it: nothing else applies to its text."""
@@ -217,7 +218,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     compilation = _compilation(program, forward)
     between = _COMPILED.replace("COMPILED", compilation) if compilation else ""
     helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + between
-    own_names = {_PLAIN, *names_bound_in(cst.parse_module(_IMPORTS + helpers).body)} - {"torch", "nn"}
+    own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
     if own_names & names_besides(program, _IMPORTS):
         return None
     plain = program.deep_replace(forward, forward.with_changes(decorators=[])) if compilation else program
@@ -225,9 +226,8 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
     own = _CLASS.replace("WAYS", ", ".join(ways))
-    added = cst.parse_module(helpers + own + named(CAPTURED, _PREFIX)).body
-    imports = cst.parse_module(_IMPORTS).body
-    return plain.with_changes(body=[*imports, *plain.body, *added])
+    added = parsed(helpers + own + named(CAPTURED, _PREFIX)).body
+    return plain.with_changes(body=[*parsed(_IMPORTS).body, *plain.body, *added])
 
 
 def _compilation(program: cst.Module, forward: cst.FunctionDef) -> str | None:

@@ -11,6 +11,7 @@ from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.forward import find_method, parse_statements, statements_of, with_statements
 from tasks.variants.rewrites.graph import compiled
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import parsed, text_of
 
 _CONVOLUTION = re.compile(r"\b(nn|F|functional)\.(Conv\d|conv\d|ConvTranspose\d|conv_transpose\d)")
 _FORMATS = {4: "torch.channels_last", 5: "torch.channels_last_3d"}
@@ -42,7 +43,7 @@ def copied(forward):
 @rewrite("memory")
 def benchmark_convolutions(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """cuDNN times its algorithms at the first call of each shape and keeps the fastest. Assumes few shapes."""
-    if not _CONVOLUTION.search(program.code):
+    if not _CONVOLUTION.search(text_of(program)):
         return None
     return _decorated(program, "benchmarked", _BENCHMARKED)
 
@@ -55,9 +56,9 @@ def keep_channels_last(program: cst.Module, rng: random.Random) -> cst.Module | 
     volume for convolutions of those. Values are the same; strides of weights and outputs are others.
     """
     init, forward = find_method(program, "__init__"), find_method(program, "forward")
-    model = read_model(program.code)
-    dims = set(re.findall(r"\bnn\.Conv(?:Transpose)?([23])d", program.code))
-    if init is None or forward is None or model is None or len(dims) != 1 or "channels_last" in program.code:
+    model = read_model(text_of(program))
+    dims = set(re.findall(r"\bnn\.Conv(?:Transpose)?([23])d", text_of(program)))
+    if init is None or forward is None or model is None or len(dims) != 1 or "channels_last" in text_of(program):
         return None
     rank = int(dims.pop()) + 2
     inputs = [name for name in model.arguments if _rank(model.shapes.values.get(name)) == rank]
@@ -97,8 +98,8 @@ def _decorated(program: cst.Module, name: str, helper: str) -> cst.Module | None
     changed = program.deep_replace(forward, forward.with_changes(decorators=decorators))
     assert isinstance(changed, cst.Module)
     at = next(place for place, statement in enumerate(changed.body) if isinstance(statement, cst.ClassDef))
-    imports = cst.parse_module("import functools\nimport torch\n").body
-    return changed.with_changes(body=[*imports, *changed.body[:at], *cst.parse_module(helper).body, *changed.body[at:]])
+    imports = parsed("import functools\nimport torch\n").body
+    return changed.with_changes(body=[*imports, *changed.body[:at], *parsed(helper).body, *changed.body[at:]])
 
 
 def _rank(value: object) -> int | None:

@@ -20,6 +20,7 @@ from tasks.variants.rewrites.forward import (
     writes_in_place,
 )
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 _COMPILED = re.compile(r"torch\.compile|ctypes")
 # What a compiler hands to the same library as before, so that capturing it gains nothing.
@@ -53,7 +54,7 @@ def compile_tail(program: cst.Module, rng: random.Random) -> cst.Module | None:
     Assumes that those two run as fast uncompiled, and that at least two operations follow.
     """
     forward = find_method(program, "forward")
-    if forward is None or _COMPILED.search(program.code) or writes_in_place(forward):
+    if forward is None or _COMPILED.search(text_of(program)) or writes_in_place(forward):
         return None
     statements = statements_of(forward)
     texts = [program.code_for_node(statement) for statement in statements]
@@ -69,7 +70,7 @@ def compile_tail(program: cst.Module, rng: random.Random) -> cst.Module | None:
 def compiled(program: cst.Module, decorator: str, *, unless: re.Pattern[str] = _COMPILED) -> cst.Module | None:
     """The program with its forward decorated, unless something else decorates it or the text has what is given."""
     forward = find_method(program, "forward")
-    if forward is None or forward.decorators or unless.search(program.code):
+    if forward is None or forward.decorators or unless.search(text_of(program)):
         return None
     decorated = forward.with_changes(decorators=[cst.Decorator(cst.parse_expression(decorator))])
     changed = program.deep_replace(forward, decorated)

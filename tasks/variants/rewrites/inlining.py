@@ -13,6 +13,7 @@ from tasks.variants.names import names_bound_in, substituted, walk
 from tasks.variants.rewrites.evaluation import in_evaluation
 from tasks.variants.rewrites.forward import assigned, find_method, returned, statements_of, with_statements
 from tasks.variants.rewrites.reading import code_of, dotted_name
+from tasks.variants.text import text_of
 
 MOST_CALLS = 60
 _DEFERRED = (cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp, cst.IfExp, cst.BooleanOperation)
@@ -32,7 +33,7 @@ class _Callee:
 
 def inlined(program: cst.Module) -> cst.Module:
     """The program with every call of its forward replaced that can be, those within what was put in included."""
-    if "self.eval()" in program.code:
+    if "self.eval()" in text_of(program):
         program = in_evaluation(program)
     for _ in range(MOST_CALLS):
         changed = _one_inlined(program)

@@ -17,6 +17,7 @@ from tasks.variants.kernels.regions import regions
 from tasks.variants.kernels.scans import Scan, cumulation, kernel_for_scan, scan_of
 from tasks.variants.kernels.template import with_kernel
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 _BUILDER = "def build(source)"
 IN_C = "kernel"
@@ -78,7 +79,7 @@ def _with_one(
     program: cst.Module, rng: random.Random, kernels_of: Callable[[Model], Iterator[Kernel]]
 ) -> cst.Module | None:
     """The program with one of the kernels that its forward can have; there is at most one to a program."""
-    code = program.code
+    code = text_of(program)
     model = None if _BUILDER in code else read_model(code)
     kernels = list(kernels_of(model)) if model else []
     if not kernels:

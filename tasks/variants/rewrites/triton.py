@@ -26,6 +26,7 @@ from tasks.variants.kernels.values import Shape
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, free_number, with_functions
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 Found = tuple[TritonKernel, Site]
 IN_TRITON = "triton"
@@ -121,7 +122,7 @@ def _of_cumulation(model: Model, name: str) -> Found | None:
 
 def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | None]) -> cst.Module | None:
     """The program with one more kernel; what has one already is not seen again."""
-    model, forward = read_model(program.code), find_method(program, "forward")
+    model, forward = read_model(text_of(program)), find_method(program, "forward")
     if model is None or forward is None:
         return None
     number = free_number(program, _NAMES)
@@ -187,6 +188,6 @@ def _mentions(text: str, name: str) -> bool:
 
 def _free_names(program: cst.Module) -> Iterator[str]:
     """Names for tensors that a program does not have."""
-    code = program.code
+    code = text_of(program)
     wishes = itertools.chain(["h"], (f"h{number}" for number in itertools.count(1)))
     return (name for name in wishes if not _mentions(code, name))

@@ -23,6 +23,7 @@ from tasks.variants.rewrites.triton_multiplying import (
 )
 from tasks.variants.rewrites.triton_program import free_number
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 _CONVOLUTION = """
 def plain_convolution{number}({parameters}):
@@ -104,7 +105,7 @@ def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
     channels at a place, and that nobody hooks the layer; falls back to the convolution itself wherever a tensor is not
     on the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile.
     """
-    model, forward = read_model(program.code), find_method(program, "forward")
+    model, forward = read_model(text_of(program)), find_method(program, "forward")
     if model is None or forward is None:
         return None
     convolution = max(filter(_is_worth_it, convolutions(model)), key=lambda each: each.multiplications, default=None)

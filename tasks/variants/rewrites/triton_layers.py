@@ -17,6 +17,7 @@ from tasks.variants.rewrites.triton_multiplying import (
 )
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_layers
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 _CONTAINER = re.compile(r"\b(Sequential|ModuleList)\(")
 _LAYER = re.compile(r"\b(Conv2d|Linear)\(")
@@ -162,7 +163,7 @@ def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | No
     library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do, and one thread at a
     time; falls back to the layer itself as they do, and where something is not contiguous.
     """
-    has_parts = _CONTAINER.search(program.code) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
-    if not has_parts or not _LAYER.search(program.code):
+    has_parts = _CONTAINER.search(text_of(program)) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
+    if not has_parts or not _LAYER.search(text_of(program)):
         return None
     return with_layers(program, "LayeredModel", "LAYER_FORWARDS", (FITS, LAUNCHING, CHOOSING, MULTIPLYING), _LAYERS)

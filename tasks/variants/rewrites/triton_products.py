@@ -20,6 +20,7 @@ from tasks.variants.rewrites.triton_multiplying import (
 )
 from tasks.variants.rewrites.triton_program import free_number
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 _PRODUCT = """
 def plain_product{number}({parameters}):
@@ -83,7 +84,7 @@ def product_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | N
     are summed, and that nobody hooks a linear layer; falls back to the product itself wherever a tensor is not on the
     current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile.
     """
-    model, forward = read_model(program.code), find_method(program, "forward")
+    model, forward = read_model(text_of(program)), find_method(program, "forward")
     if model is None or forward is None:
         return None
     product = max(filter(_is_worth_it, matrix_products(model)), key=lambda each: each.multiplications, default=None)

@@ -12,6 +12,7 @@ from tasks.variants.capture import TIMED, named
 from tasks.variants.names import names_besides, names_bound_in, renamed
 from tasks.variants.rewrites.forward import find_class, find_method
 from tasks.variants.rewriting import ENTRY
+from tasks.variants.text import parsed, text_of
 
 _IMPORTS = """
 import functools
@@ -120,7 +121,7 @@ _COMPILED = re.compile(r"torch\.compile\b")
 
 def free_number(program: cst.Module, names: Sequence[str]) -> int:
     """The least number with which none of the names, such as "product{}", is a word of the program."""
-    taken = set(re.findall(r"\w+", program.code))
+    taken = set(re.findall(r"\w+", text_of(program)))
     return next(number for number in itertools.count() if not taken & {name.format(number) for name in names})
 
 
@@ -131,13 +132,15 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
         None where the program calls something else by the name of a helper.
     """
     taken = names_besides(program, _IMPORTS)
-    present = _statements(program.code)
+    present = _statements(text_of(program))
     missing = [helper for helper in helpers if not _statements(helper) <= present]
-    if taken & (names_bound_in(cst.parse_module("".join([_IMPORTS, *missing])).body) - {"torch"}):
+    own_names = {name for helper in (_IMPORTS, *missing) for name in names_bound_in(parsed(helper).body)}
+    if taken & (own_names - {"torch"}):
         return None
     at = next(place for place, statement in enumerate(program.body) if isinstance(statement, cst.ClassDef))
-    added = cst.parse_module("\n\n".join([*missing, text])).body
-    imports = cst.parse_module(_IMPORTS if missing else "").body
+    shared = [statement for helper in missing for statement in parsed(helper).body]
+    added = [*shared, *cst.parse_module(text).body]
+    imports = parsed(_IMPORTS).body if missing else ()
     return program.with_changes(body=[*imports, *program.body[:at], *added, *program.body[at:]])
 
 
@@ -153,15 +156,15 @@ def with_layers(program: cst.Module, plain: str, forwards: str, helpers: Sequenc
         forward, or wraps one already, but for other layers.
     """
     entry, forward = find_class(program), find_method(program, "forward")
-    if entry is None or forward is None or _COMPILED.search(program.code):  # which would compile anew at every call
+    if entry is None or forward is None or _COMPILED.search(text_of(program)):  # which would compile anew at every call
         return None
     is_layered = any(program.code_for_node(base.value).startswith(_LAYERED) for base in entry.bases)
     if isinstance(forward.params.star_arg, cst.Param) and not is_layered:
         return None
-    if {plain, *names_bound_in(cst.parse_module(text).body)} & names_bound_in(program.body):
+    if {plain, *names_bound_in(parsed(text).body)} & names_bound_in(program.body):
         return None
     changed = with_functions(renamed(program, {ENTRY: plain}), helpers, text)
-    own = cst.parse_module(_WITH_LAYERS.substitute(plain=plain, forwards=forwards)).body
+    own = parsed(_WITH_LAYERS.substitute(plain=plain, forwards=forwards)).body
     return changed and changed.with_changes(body=[*changed.body, *own])
 
 

@@ -9,6 +9,7 @@ from tasks.variants.names import names_bound_in
 from tasks.variants.rewrites.triton_multiplying import MOST_ELEMENTS, PRODUCT
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_layers
 from tasks.variants.rewriting import rewrite
+from tasks.variants.text import text_of
 
 _LAYER = re.compile(r"\b(LSTM|GRU)\(")
 _MOST_LAUNCHES = 1 << 13
@@ -211,7 +212,7 @@ def recurrence_in_triton(program: cst.Module, rng: random.Random) -> cst.Module 
     fastest. Assumes what layers_in_triton does. Falls back to the layer itself as that does, and for packed sequences,
     inputs without a batch, projections, and dropout while training.
     """
-    found = set(_LAYER.findall(program.code))
+    found = set(_LAYER.findall(text_of(program)))
     if not found or found & names_bound_in(program.body):  # of somebody's own
         return None
     return with_layers(program, "LayeredRecurrentModel", "RECURRENT_FORWARDS", (FITS, LAUNCHING, CHOOSING), _RECURRENCE)
