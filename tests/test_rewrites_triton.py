@@ -114,6 +114,7 @@ def test_on_the_cpu_the_steps_that_a_kernel_replaces_run(rewrite, source):
     assert candidate is not None
     with triton_on_the_processor():
         torch.testing.assert_close(*outputs(source, candidate))
+    assert defined(candidate)["kernel0"].programs_run == 0
 
 
 @pytest.mark.parametrize(("rewrite", "source"), FITTING)

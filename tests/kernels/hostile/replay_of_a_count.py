@@ -1,9 +1,10 @@
-"""Counts once and gives that number for every batch; one whole number may be a guess, so it is wrong, not a replay."""
+"""Counts once and gives that for every batch; two whole numbers may be a guess, so it is wrong and no replay."""
 
 GROUP = "S4 hidden state"
-PROBLEM = "number_above"
+PROBLEM = "two_counts"
 EXPECTED = "wrong_output"
 
+import torch
 import torch.nn as nn
 
 
@@ -14,5 +15,5 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         if self.answer is None:
-            self.answer = (x > 0.5).sum()
+            self.answer = torch.stack([(x > 0.5).sum(), (x < -0.5).sum()]).float()
         return self.answer.clone()

@@ -4,7 +4,7 @@ import torch.nn as nn
 
 class Model(nn.Module):
     def forward(self, x):
-        return (x > 0.5).sum()
+        return torch.stack([(x > 0.5).sum(), (x < -0.5).sum()]).float()
 
 
 def get_inputs():
