@@ -18,6 +18,8 @@ from tests.judge_builders import PARAMS, kernels
 
 KERNELS = {kernel.name: kernel for kernel in kernels()}
 
+pytestmark = pytest.mark.timeout(1200)  # a test may wait for the kernels of many others
+
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
