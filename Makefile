@@ -28,8 +28,8 @@ lint: setup  ## format check, lint and types
 test: setup  ## lint, types and the tests, side by side
 	@$(MAKE) --no-print-directory --jobs=2 lint only-tests
 
-only-tests: setup  # three at a time on two cores, because they wait for a third of their time
-	@python -m pytest -n 3 --no-loadscope-reorder --durations=15
+only-tests: setup
+	@python -m pytest -n 2 --no-loadscope-reorder --durations=15
 
 up: setup  ## start Prefect, MLflow and the schedule on this machine, and show where they are: docs/operations.md
 	@python -m flows.services up
