@@ -1,1 +1,1 @@
-"""Benchmarks: what `make bench-...` runs."""
+"""Benchmarks: what `make bench-...` runs, and the table over the collection of candidates."""

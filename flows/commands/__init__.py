@@ -1,1 +1,1 @@
-"""What `cuda-l1` can do: one file for each of its commands that is more than a call."""
+"""What `cuda-l1` can do: the commands that are more than a call, and what they keep or rebuild."""
