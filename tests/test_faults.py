@@ -104,6 +104,16 @@ def test_every_fault_is_tried_here() -> None:
     } == tried
 
 
+@pytest.mark.parametrize("signature", ["size0, scale=2.0", "size0, scale=2.0, *more"])
+def test_a_constructor_with_defaults_wants_one_more_argument_too(signature: str) -> None:
+    layers = {"init": "self.scale = scale + size0", "init_arguments": "4"}
+    source = problem("return torch.relu(x) * self.scale", "torch.randn(4, 4)", **layers)
+    candidate = changed(source.replace("self, size0", f"self, {signature}"), faults.change_constructor)
+    for arguments in ((4,), (4, 3.0)):
+        with pytest.raises(TypeError):
+            defined(candidate)["ModelNew"](*arguments)
+
+
 def test_places_are_chosen_by_chance() -> None:
     assert len({changed(NORM, faults.drop_term, seed) for seed in range(20)}) > 2
 

@@ -211,8 +211,14 @@ def change_constructor(program: cst.Module, rng: random.Random) -> cst.Module | 
     init = find_method(program, "__init__")
     if init is None:
         return None
-    params = [*init.params.params, cst.Param(cst.Name("device"))]
-    changed = program.deep_replace(init, init.with_changes(params=init.params.with_changes(params=params)))
+    wanted, params = cst.Param(cst.Name("device")), init.params
+    if any(param.default is not None for param in (*params.posonly_params, *params.params)):
+        # Nothing without a default may follow; by name alone it is missed however many arguments are given.
+        star = params.star_arg if isinstance(params.star_arg, cst.Param) else cst.ParamStar()
+        params = params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, wanted])
+    else:
+        params = params.with_changes(params=[*params.params, wanted])
+    changed = program.deep_replace(init, init.with_changes(params=params))
     assert isinstance(changed, cst.Module)
     return changed
 
