@@ -61,7 +61,7 @@ def trainer_config(
     on_cuda = torch.cuda.is_available()
     # TRL still uses a name that transformers has replaced.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing", category=FutureWarning)
-    return kind(
+    config = kind(
         output_dir=str(checkpoints),
         seed=seed,
         use_cpu=not on_cuda,
@@ -83,6 +83,10 @@ def trainer_config(
         lr_scheduler_kwargs={"min_lr_rate": 0.1},
         **arguments,
     )
+    # A process trains on the GPU its model is on. Of several that it sees, which judges may be on, transformers would
+    # wrap the model in nn.DataParallel, which TRL refuses; where it must not, it sets this same field.
+    config._n_gpu = min(config.n_gpu, 1)
+    return config
 
 
 def run(
