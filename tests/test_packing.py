@@ -1,6 +1,7 @@
 """Batches laid end to end, or taken in pieces, teach what padded whole batches teach."""
 
 import pytest
+import torch
 from pretrained_builders import pretrained
 
 from tasks.errors import PolicyError
@@ -24,6 +25,12 @@ MIXED.append(Example(prompt="# c\n" * 8, completion="return a + b + c + d"))
 def whole_passes(monkeypatch):
     """Every batch holds each example once, whichever way batches are cut."""
     monkeypatch.setattr(sft, "_POOLED_BATCHES", 1)
+
+
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    """Where a processor has instructions for it, oneDNN may round to bfloat16, and not both forms of a batch alike."""
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
 
 
 def losses(folder, made, **changes) -> list[float]:

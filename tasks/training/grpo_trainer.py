@@ -25,7 +25,7 @@ from tasks.training.checkpoints import checkpointed_steps
 from tasks.training.early_judging import EarlyJudge
 from tasks.training.generation import fresh_completions, generation_engine
 from tasks.training.memory import PartedBatches
-from tasks.training.policy import Policy, encode_prompt, fitting_prompt
+from tasks.training.policy import Policy, encode_prompts, fitting_prompt
 from tasks.training.preemption import Preemption
 from tasks.training.rollouts import Completion, Rollout, RolloutScorer, rollout_metrics
 from tasks.training.team import team
@@ -169,7 +169,7 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         )
 
     def _tokenize_prompts(self, prompts: list[str]) -> tuple[list[list[int]], None, dict[str, Any]]:
-        return [encode_prompt(self._policy, prompt) for prompt in prompts], None, {}
+        return encode_prompts(self._policy, prompts), None, {}
 
     def _generate_single_turn(self, prompt_ids: list[list[int]], *_: Any, **__: Any) -> tuple[list[list[int]], None]:
         size = self._params.group_size

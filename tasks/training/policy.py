@@ -123,11 +123,18 @@ def save_policy(policy: Policy, folder: Path) -> None:
 
 def encode_prompt(policy: Policy, prompt: str) -> list[int]:
     """Tokens a completion is asked for with; "instruct" goes through the chat template where the tokenizer has one."""
+    return encode_prompts(policy, [prompt])[0]
+
+
+def encode_prompts(policy: Policy, prompts: Sequence[str]) -> list[list[int]]:
+    """Each prompt's tokens, as encode_prompt gives them, on all cores."""
     tokenizer = policy.tokenizer
+    if not prompts:
+        return []  # which a tokenizer would stumble over
     if policy.style == "instruct" and tokenizer.chat_template:
-        turns = [{"role": "user", "content": prompt}]
-        return list(tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=True, return_dict=False))
-    return list(tokenizer(prompt).input_ids)
+        talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        return list(tokenizer.apply_chat_template(talks, add_generation_prompt=True, tokenize=True, return_dict=False))
+    return list(tokenizer(list(prompts)).input_ids)
 
 
 def can_write(policy: Policy, source: str) -> bool:

@@ -11,6 +11,8 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 _KEPT = {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "cls", "torch", "nn", "F", "math"}
 
@@ -51,12 +53,27 @@ def rename_consistently(
     new_variables = _mapping(sorted(scans[0].bound - untouchable), variables, taken, rng)
     taken |= set(new_variables.values())
     new_attributes = _mapping(sorted(scans[0].own_attributes - untouchable - foreign), attributes, taken, rng)
-    return [_renamed(source, new_variables, new_attributes) for source in sources]
+    return [
+        _renamed(source, scan.places, new_variables, new_attributes)
+        for source, scan in zip(sources, scans, strict=True)
+    ]
 
 
 def _mapping(names: Sequence[str], choices: Iterable[str], taken: set[str], rng: random.Random) -> dict[str, str]:
     free = sorted(set(choices) - taken - _KEPT)
     return dict(zip(names, rng.sample(free, k=min(len(names), len(free))), strict=False))
+
+
+class _Place(NamedTuple):
+    """Where a name stands that may be replaced."""
+
+    line: int
+    """From 1."""
+    start: int
+    """In bytes from the beginning of the line."""
+    name: str
+    is_attribute: bool
+    """Of self; else it is a variable or a parameter."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -67,22 +84,32 @@ class _Scan:
     """Attributes of anything but self: a name among them may belong to torch."""
     untouchable: set[str]
     seen: set[str]
+    places: list[_Place]
+    """From the last to the first, so that replacing one leaves the others where they are."""
 
 
+@lru_cache(maxsize=2048)  # the same few hundred programs are taught thousands of times
 def _scan(source: str) -> _Scan:
-    scan = _Scan(bound=set(), own_attributes=set(), other_attributes=set(), untouchable=set(_KEPT), seen=set())
+    scan = _Scan(
+        bound=set(), own_attributes=set(), other_attributes=set(), untouchable=set(_KEPT), seen=set(), places=[]
+    )
     tree = ast.parse(source)
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name):
                 scan.seen.add(name)
+                scan.places.append(_Place(node.lineno, node.col_offset, name, is_attribute=False))
                 if isinstance(node.ctx, ast.Store):
                     scan.bound.add(name)
             case ast.arg(arg=name):
                 scan.seen.add(name)
                 scan.bound.add(name)
+                scan.places.append(_Place(node.lineno, node.col_offset, name, is_attribute=False))
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 scan.seen.add(name)
+                # Positions from ast.parse are always there; the name is the last thing in an attribute.
+                start = (node.end_col_offset or 0) - len(name.encode())
+                scan.places.append(_Place(node.end_lineno or 0, start, name, is_attribute=True))
                 if isinstance(node.ctx, ast.Store):
                     scan.own_attributes.add(name)
             case ast.Attribute(attr=name):
@@ -107,24 +134,14 @@ def _scan(source: str) -> _Scan:
                 scan.untouchable.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
                 scan.untouchable.update(part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute))
     scan.seen |= scan.untouchable
+    scan.places.sort(reverse=True)
     return scan
 
 
-def _renamed(source: str, variables: Mapping[str, str], attributes: Mapping[str, str]) -> str:
-    edits: list[tuple[int, int, str, str]] = []
-    for node in ast.walk(ast.parse(source)):
-        match node:
-            case ast.Name(id=name) if name in variables:
-                edits.append((node.lineno, node.col_offset, name, variables[name]))
-            case ast.arg(arg=name) if name in variables:
-                edits.append((node.lineno, node.col_offset, name, variables[name]))
-            case ast.Attribute(value=ast.Name(id="self"), attr=name) if name in attributes:
-                # Positions from ast.parse are always there; the name is the last thing in an attribute.
-                end = node.end_col_offset or 0
-                edits.append((node.end_lineno or 0, end - len(name.encode()), name, attributes[name]))
-    # Offsets count bytes of a line; going backwards keeps those still to come right.
+def _renamed(source: str, places: Sequence[_Place], variables: Mapping[str, str], attributes: Mapping[str, str]) -> str:
     lines = [line.encode() for line in source.splitlines(keepends=True)]
-    for line_number, start, old, new in sorted(edits, reverse=True):
-        line = lines[line_number - 1]
-        lines[line_number - 1] = line[:start] + new.encode() + line[start + len(old.encode()) :]
+    for number, start, old, is_attribute in places:
+        if new := (attributes if is_attribute else variables).get(old):
+            line = lines[number - 1]
+            lines[number - 1] = line[:start] + new.encode() + line[start + len(old.encode()) :]
     return b"".join(lines).decode()

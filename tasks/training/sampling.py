@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from tasks.errors import PolicyError
 from tasks.training.growing_cache import growing_cache
-from tasks.training.policy import Policy, encode_prompt
+from tasks.training.policy import Policy, encode_prompts
 from tasks.training.too_large import said_to_be_too_large
 
 # Dropping ended rows copies the others' keys and values, so it waits until this share of the rows is worth it.
@@ -52,7 +52,7 @@ def sample(
         PolicyError: if a prompt does not leave room for a whole completion.
         MachineError: if one completion does not fit into memory; of several, fewer are written side by side.
     """
-    prompt_ids = [encode_prompt(policy, prompt) for prompt in prompts]
+    prompt_ids = encode_prompts(policy, prompts)
     longest = max(map(len, prompt_ids), default=0)
     if longest > policy.prompt_tokens:
         raise PolicyError(

@@ -17,7 +17,7 @@ from tasks.training.adapters import within
 from tasks.training.checkpoints import CheckpointCallback, settle
 from tasks.training.examples import Example
 from tasks.training.memory import PartedBatches
-from tasks.training.policy import Policy, encode_prompt
+from tasks.training.policy import Policy, encode_prompts
 from tasks.training.soundness import SoundnessCallback
 from tasks.training.team import team
 from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
@@ -67,7 +67,7 @@ def train_sft(
     _require_positions(policy)
     if packing:
         _require_isolation(policy)
-    rows = [row for row in (_tokenised(policy, example) for example in examples) if row]
+    rows = _tokenised(policy, examples)
     if not rows:
         raise PolicyError(
             f"none of {len(examples)} examples fits policy.context_tokens ({policy.context_tokens}) and "
@@ -159,13 +159,18 @@ class _PartedTrainer(PartedBatches, _CompletionTrainer):
         return 1.0
 
 
-def _tokenised(policy: Policy, example: Example) -> dict[str, list[int]] | None:
-    prompt_ids = encode_prompt(policy, example.prompt)
-    completion_ids = policy.tokenizer(example.completion, add_special_tokens=False).input_ids
-    completion_ids = [*completion_ids, policy.tokenizer.eos_token_id]
-    if len(completion_ids) > policy.completion_tokens or len(prompt_ids) + len(completion_ids) > policy.context_tokens:
-        return None
-    return {"input_ids": prompt_ids + completion_ids, "labels": [-100] * len(prompt_ids) + completion_ids}
+def _tokenised(policy: Policy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
+    """Those that fit the policy's context, with labels for the completion alone."""
+    if not examples:
+        return []
+    prompts = encode_prompts(policy, [example.prompt for example in examples])
+    completions = policy.tokenizer([example.completion for example in examples], add_special_tokens=False).input_ids
+    rows = []
+    for prompt_ids, written_ids in zip(prompts, completions, strict=True):
+        ids = [*written_ids, policy.tokenizer.eos_token_id]
+        if len(ids) <= policy.completion_tokens and len(prompt_ids) + len(ids) <= policy.context_tokens:
+            rows.append({"input_ids": prompt_ids + ids, "labels": [-100] * len(prompt_ids) + ids})
+    return rows
 
 
 def _order(lengths: Sequence[int], *, steps: int, batch_size: int, seed: int) -> list[int]:
