@@ -11,8 +11,9 @@ from flows.commands.fits import add_fits_command
 from flows.commands.hacks import add_hacks_command
 from flows.commands.history import add_history_command
 from flows.commands.judge import add_judge_command
-from flows.commands.kernelbench import add_kernelbench_command, list_problems
+from flows.commands.kernelbench import add_kernelbench_command
 from flows.commands.optimize import add_optimize_command
+from flows.commands.problems import add_problems_command
 from flows.commands.report import add_report_command
 from flows.commands.sql import add_sql_command
 from flows.project import project_folder
@@ -57,12 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     pipeline.add_argument("--until", choices=STAGES, default=STAGES[-1], help="last stage to run")
     pipeline.set_defaults(run=_pipeline)
 
-    problems = commands.add_parser("problems", help="list the problems, their families and the split")
-    problems.add_argument(
-        "--from", dest="source", help="a KernelBench checkout, data set, folder or JSON lines instead"
-    )
-    problems.set_defaults(run=_problems)
-
+    add_problems_command(commands, enter_project=_enter_project)
     add_judge_command(commands)
     add_kernelbench_command(commands)
     add_optimize_command(commands)
@@ -91,23 +87,6 @@ def _pipeline(arguments: argparse.Namespace) -> int:
     _enter_project()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return subprocess.call([sys.executable, "-m", "flows.pipeline", "--until", arguments.until])
-
-
-def _problems(arguments: argparse.Namespace) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from tasks.params import load_params
-    from tasks.problems.catalogue import load_problems
-
-    if arguments.source:
-        return list_problems(arguments.source)
-    _enter_project()
-    table = Table("problem", "family", "split")
-    problems = load_problems(load_params().problems)
-    for problem in problems.values():
-        table.add_row(problem.problem_id, problem.family, problem.split)
-    Console().print(table)
 
 
 def _enter_project() -> Path:

@@ -29,6 +29,12 @@ PICTURES = problem(
 VOLUMES = problem(
     "return self.conv(x)", "torch.randn(1, 2, 5, 5, 5)", init="self.conv = nn.Conv3d(size0, 4, 3)", init_arguments="2"
 )
+SCALED_VOLUMES = problem(
+    "return self.conv(x) * self.scale",
+    "torch.randn(1, 2, 5, 5, 5)",
+    init="self.conv = nn.Conv3d(size0, 4, 3)\nself.scale = nn.Parameter(torch.rand(4, 1, 1, 1))",
+    init_arguments="2",
+)
 TWO_INPUTS = problem("return a @ b, a.sum()", "torch.randn(4, 5), torch.randn(5, 3)", arguments="a, b")
 RUNNABLE_HERE = [
     (replay_as_graph, LINEAR),
@@ -36,6 +42,7 @@ RUNNABLE_HERE = [
     (benchmark_convolutions, PICTURES),
     (keep_channels_last, PICTURES),
     (keep_channels_last, VOLUMES),
+    (keep_channels_last, SCALED_VOLUMES),
 ]
 
 
@@ -82,7 +89,7 @@ def test_a_capture_keeps_outputs_of_several_tensors_and_gradients():
             ["class PlainModel(nn.Module)", "graph_compiled = torch.compile(PlainModel.forward)", "graph.replay()"],
         ),
         (benchmark_convolutions, ["    @benchmarked\n    def forward"]),
-        (keep_channels_last, ["x = x.contiguous(memory_format=torch.channels_last)", "self.to(memory_format="]),
+        (keep_channels_last, ["x = x.contiguous(memory_format=torch.channels_last)", "layer.to(memory_format="]),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )

@@ -75,17 +75,6 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     parser.set_defaults(run=partial(_run, parser))
 
 
-def list_problems(source: str) -> None:
-    """Print what `cuda-l1 problems --from` is asked for: the problems of a source, and all that was left out."""
-    from tasks.problems.sources import read_problems
-
-    found = read_problems(source)
-    for problem in found.problems.values():
-        sys.stdout.write(f"{problem.problem_id}  {problem.problem_set}  {problem.problem_hash}\n")
-    _say(f"{len(found.problems)} problems of {found.problem_set}; {len(found.mistakes)} item(s) left out")
-    _say_mistakes(found.mistakes, shown=len(found.mistakes))
-
-
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from flows.kernelbench.docket import Docket
     from flows.kernelbench.proposals import proposals
@@ -213,11 +202,11 @@ def _is_chosen(problem_id: str, words: Sequence[str]) -> bool:
     return not words or any(word in problem_id for word in words)
 
 
-def _say_mistakes(mistakes: Sequence[str], *, shown: int = SHOWN_MISTAKES) -> None:
-    for words in mistakes[:shown]:
+def _say_mistakes(mistakes: Sequence[str]) -> None:
+    for words in mistakes[:SHOWN_MISTAKES]:
         _say(f"  {words}")
-    if len(mistakes) > shown:
-        _say(f"  ... and {len(mistakes) - shown} more")
+    if len(mistakes) > SHOWN_MISTAKES:
+        _say(f"  ... and {len(mistakes) - SHOWN_MISTAKES} more")
 
 
 def _say(message: str) -> None:

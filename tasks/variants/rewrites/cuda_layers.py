@@ -68,7 +68,12 @@ def keep_channels_last(program: cst.Module, rng: random.Random) -> cst.Module | 
     changed = with_statements(program, forward, [*parse_statements(laid_out), *statements_of(forward)])
     init = find_method(changed, "__init__")
     assert init is not None
-    last = parse_statements(f"self.to(memory_format={_FORMATS[rank]})")
+    # Not self.to: of parameters, those of other ranks are refused that format.
+    kinds = f"(nn.Conv{rank - 2}d, nn.ConvTranspose{rank - 2}d)"
+    last = parse_statements(
+        f"for layer in self.modules():\n    if isinstance(layer, {kinds}):\n"
+        f"        layer.to(memory_format={_FORMATS[rank]})"
+    )
     return with_statements(changed, init, [*statements_of(init), *last])
 
 
