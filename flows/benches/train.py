@@ -49,6 +49,7 @@ class Point:
         how = [f"zero{self.zero_stage}"] if self.zero_stage else []
         how += ["lora"] if self.adapter else []
         how += ["compiled"] if self.compiles else []
+        how += ["checkpointed"] if self.checkpointing and self.side == "ours" else []
         how += [f"{self.gpus}gpu"]
         return "-".join([self.work, self.size.lower(), *how, self.side])
 
@@ -57,8 +58,8 @@ def points(size: str | None, device: str) -> list[Point]:
     """What is measured, each of ours followed by TRL's; toy ones alone for the size tiny."""
     if size == "tiny":
         small: dict[str, Any] = {"size": "tiny", "device": device, "examples": 4, "micro_batch": 2}
-        found = [Point(work=work, side=side, **small) for work in ("sft", "grpo") for side in ("ours", "trl")]
-        return [*found, Point(work="sft", side="ours", gpus=2, zero_stage=2, **small)]
+        sides = [Point(work=work, side=side, **small) for work in ("sft", "grpo") for side in ("ours", "trl")]
+        return [*sides, Point(work="sft", side="ours", gpus=2, zero_stage=2, **small)]
     ours = [
         Point(work="sft", side="ours", size="1.5B", compiles=True),
         Point(work="sft", side="ours", size="1.5B"),
@@ -70,11 +71,28 @@ def points(size: str | None, device: str) -> list[Point]:
             Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, micro_batch=4, examples=16 * n)
             for n in (2, 4)
         ),
+        # ZeRO-3 fetches and reduces everything once for each micro-batch: with one a step, least is sent.
+        *(
+            Point(
+                work="sft",
+                side="ours",
+                size="7B",
+                zero_stage=3,
+                gpus=n,
+                micro_batch=16,
+                examples=16 * n,
+                checkpointing=True,
+            )
+            for n in (2, 4)
+        ),
         *(Point(work="sft", side="ours", size="1.5B", zero_stage=2, gpus=n, examples=32 * n) for n in (2, 4)),
     ]
     chosen = [point for point in ours if size in (None, point.size)]
-    with_trl = [each for point in chosen for each in (point, _as_trl(point))]
-    return list({point.name: point for point in with_trl}.values())
+    found: dict[str, Point] = {}
+    for point in chosen:
+        for each in (point, _as_trl(point)):
+            found.setdefault(each.name, each)
+    return list(found.values())
 
 
 def _as_trl(point: Point) -> Point:

@@ -45,7 +45,7 @@ class Soaked:
     """Exceptions of the judge, of which there must be none."""
     leftovers: list[str] = field(default_factory=list)
     referee_bytes: list[int] = field(default_factory=list)
-    """Resident memory of the referee after every round."""
+    """Resident memory of the referee, the least in every round: studies that it keeps for a while come and go."""
     fork_server_bytes: list[int] = field(default_factory=list)
 
     @property
@@ -70,6 +70,7 @@ def soak(judge: Judge, specimens: Sequence[Specimen], folders: Sequence[Path], *
         judge.judge(problem, baseline_candidate(problem, "eager"), seed=0)
     with progress("soaking", total=judgements, unit="judgement") as bar:  # which has a thread of its own
         before = footprint(folders)
+        sizes: list[int] = []
         for specimen in islice(cycle(specimens), judgements):
             status = _judged(judge, specimen, soaked)
             soaked.num_judgements += 1
@@ -80,8 +81,10 @@ def soak(judge: Judge, specimens: Sequence[Specimen], folders: Sequence[Path], *
             for words in left:
                 soaked.leftovers.append(f"{soaked.num_judgements}. {specimen.name}: {words}")
                 say(soaked.leftovers[-1])
+            sizes.append(memory_bytes(os.getpid()))
             if soaked.num_judgements % min(len(specimens), judgements) == 0:
-                soaked.referee_bytes.append(memory_bytes(os.getpid()))
+                soaked.referee_bytes.append(min(sizes))
+                sizes.clear()
                 soaked.fork_server_bytes.append(memory_bytes(_fork_server()))
             bar.update()
     return soaked
@@ -120,7 +123,7 @@ def report(soaked: Soaked) -> str:
     lines = [
         f"{soaked.num_judgements} judgements in a row: "
         + ", ".join(f"{count} {status}" for status, count in soaked.statuses.most_common()),
-        f"  memory of the referee after each round, in MiB: {sizes(soaked.referee_bytes)}",
+        f"  least memory of the referee in each round, in MiB: {sizes(soaked.referee_bytes)}",
         f"  memory of the fork server after each round, in MiB: {sizes(soaked.fork_server_bytes)}",
         f"  other status than declared: {len(soaked.unexpected)} {Counter(soaked.unexpected).most_common(12)}",
         f"  exceptions: {len(soaked.raised) or 'none'} {soaked.raised[:5]}",
