@@ -104,7 +104,10 @@ def test_every_fault_is_tried_here() -> None:
     } == tried
 
 
-@pytest.mark.parametrize("signature", ["size0, scale=2.0", "size0, scale=2.0, *more"])
+@pytest.mark.parametrize(
+    "signature",
+    ["size0, scale=2.0", "size0, scale=2.0, *more", "size0, *more, scale=2.0", "size0, scale=2.0, device='cpu'"],
+)
 def test_a_constructor_with_defaults_wants_one_more_argument_too(signature: str) -> None:
     layers = {"init": "self.scale = scale + size0", "init_arguments": "4"}
     source = problem("return torch.relu(x) * self.scale", "torch.randn(4, 4)", **layers)

@@ -91,3 +91,31 @@ def test_a_process_is_found(folders: list[Path]) -> None:
     while before.leftovers(footprint(folders)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not before.leftovers(footprint(folders))
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "is_clean"),
+    [
+        pytest.param([200, 180, 190, 185], True, id="steady"),
+        pytest.param([100, 180, 190, 185], True, id="warming up"),
+        pytest.param([180, 200, 230, 260], False, id="growing"),
+    ],
+)
+def test_memory_that_grows_from_round_to_round_is_no_clean_judge(mebibytes: list[int], is_clean: bool) -> None:
+    sizes = [size << 20 for size in mebibytes]
+    assert Soaked(referee_bytes=sizes).is_clean is is_clean
+    assert Soaked(fork_server_bytes=sizes).is_clean is is_clean
+
+
+def test_a_large_problem_at_the_end_of_a_round_is_no_growth(
+    folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specimens = read_collection(Path(__file__).parent / "kernels")[:2]
+    scripted = iter([200, 210, 201, 600])
+    monkeypatch.setattr("flows.soaks.judge.memory_bytes", lambda pid: next(scripted) << 20 if pid == os.getpid() else 0)
+    monkeypatch.setattr("flows.soaks.judge._fork_server", lambda: -1)
+    monkeypatch.setattr("flows.soaks.judge._judged", lambda *_: "correct")
+    with Judge(replace(PARAMS, workers=1, trials=2, rounds=5)) as judge:
+        found = soak(judge, specimens, folders, judgements=4)
+    assert [size >> 20 for size in found.referee_bytes] == [200, 201]
+    assert found.is_clean

@@ -26,6 +26,14 @@ CONVOLUTION = problem(
         pytest.param(CONVOLUTION.replace("relu", "softmax"), "convolutions_2d", id="a near-duplicate"),
         pytest.param(problem("return F.conv2d(x, x)", "torch.rand(1, 1, 3, 3)"), "convolutions_2d", id="a function"),
         pytest.param(problem("return torch.sum(x @ x.T, dim=1)", "torch.rand(4, 4)"), "products", id="an operator"),
+        pytest.param(problem("return F.linear(x, x)", "torch.rand(4, 4)"), "products", id="a layer that is a product"),
+        pytest.param(problem("return F.layer_norm(x, (4,))", "torch.rand(4, 4)"), "reductions", id="a norm"),
+        pytest.param(
+            problem("return x / torch.sqrt(torch.mean(x ** 2, dim=1))", "torch.rand(4, 4)"),
+            "reductions",
+            id="written out",
+        ),
+        pytest.param(f"\ufeff{CONVOLUTION}", "convolutions_2d", id="with a byte order mark"),
         pytest.param(problem("return x.cumsum(1)", "torch.rand(4, 4)"), "scans", id="a method"),
         pytest.param(problem("return x * 2", "torch.rand(4, 4).cumsum(0)"), OTHER, id="not by its inputs"),
     ],
@@ -49,7 +57,7 @@ def test_the_command_writes_a_folder_that_stages_can_train_on(
     assert main(["problems", "--from", "lines.json", "--to", "made/here"]) == 0
     said = capsys.readouterr()
     assert said.out.splitlines() == [
-        "level1/1  linear_layers",
+        "level1/1  products",
         "level2/2  convolutions_2d",
         "level2/3  convolutions_2d",
     ]
@@ -68,7 +76,15 @@ def test_the_command_writes_a_folder_that_stages_can_train_on(
 
 
 def test_a_name_that_would_lead_elsewhere_is_left_out(tmp_path: Path) -> None:
-    names = ["level1/../../stolen", "level1/deep/er", "level1/.hidden", "level1/", "level1/1_Square_matrix.x y"]
+    names = [
+        "../stolen",
+        "level1/../../stolen",
+        f"level1/{'x' * 300}",
+        "level1/deep/er",
+        "level1/.hidden",
+        "level1/",
+        "level1/1_Square_matrix.x y",
+    ]
     problems = [
         Problem(problem_id=name, level=1, family=name, split=Split.HELD_OUT, source=reference()) for name in names
     ]
@@ -78,10 +94,18 @@ def test_a_name_that_would_lead_elsewhere_is_left_out(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.rglob("*.py")) == ["1_Square_matrix.x y.py"]
 
 
+def test_where_no_name_fits_nothing_is_written(tmp_path: Path) -> None:
+    lost = Problem(problem_id="level1/deep/er", level=1, family="f", split=Split.HELD_OUT, source=reference())
+    with pytest.raises(ProblemError, match="no problem to write"):
+        write_folder(tmp_path / "made", [lost])
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_folder_in_use_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("x = 1\n")
+    found = Problem(problem_id="level1/a", level=1, family="f", split=Split.HELD_OUT, source=reference())
     with pytest.raises(ProblemError, match="not empty"):
-        write_folder(tmp_path, [])
+        write_folder(tmp_path, [found])
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
 
 

@@ -71,7 +71,7 @@ def points(size: str | None, device: str) -> list[Point]:
             Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, micro_batch=4, examples=16 * n)
             for n in (2, 4)
         ),
-        # ZeRO-3 fetches and reduces everything once for each micro-batch: with one a step, least is sent.
+        # ZeRO-3 fetches all weights for both passes of every micro-batch: with one a step, least is sent.
         *(
             Point(
                 work="sft",

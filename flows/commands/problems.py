@@ -50,16 +50,17 @@ def _of_others(source: str, folder: Path | None) -> None:
     from tasks.problems.sources import read_problems
 
     found = read_problems(source)
-    mistakes = list(found.mistakes)
+    mistakes, count = list(found.mistakes), len(found.problems)
     if folder is None:
         for problem in found.problems.values():
             sys.stdout.write(f"{problem.problem_id}  {problem.problem_set}  {problem.problem_hash}\n")
     else:
         written = write_folder(folder, found.problems.values())
         mistakes += written.mistakes
+        count = len(written.families)
         for problem_id, family in written.families.items():
             sys.stdout.write(f"{problem_id}  {family}\n")
-    _say(f"{len(found.problems)} problems of {found.problem_set}; {len(mistakes)} item(s) left out")
+    _say(f"{count} problems of {found.problem_set}; {len(mistakes)} item(s) left out")
     for words in mistakes:
         _say(f"  {words}")
     if folder is not None:

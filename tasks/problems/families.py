@@ -1,10 +1,13 @@
 """What family a problem belongs to, where nobody has said so: that of the heaviest operator in its reference.
 
-A benchmark's problems come as dozens of near-duplicates, such as one convolution with other functions behind it. Those
-share a family here, so that a split by families never has one of them on either side.
+A benchmark's problems come as dozens of near-duplicates, such as one convolution with other functions behind it, a
+linear layer and the product it is, or a norm written out as the mean of squares. Those share a family here, so that a
+split by families does not have one of them on either side.
 """
 
 import ast
+
+from tasks.problems.parsing import parsed
 
 OTHER = "other"
 # From the heaviest: a convolution with a pooling and a softmax behind it is a convolution.
@@ -17,27 +20,28 @@ FAMILIES: dict[str, frozenset[str]] = {
     "convolutions_2d": frozenset({"Conv2d", "conv2d"}),
     "convolutions_1d": frozenset({"Conv1d", "conv1d"}),
     "attention": frozenset({"scaled_dot_product_attention", "MultiheadAttention"}),
-    "linear_layers": frozenset({"Linear", "Bilinear", "linear", "bilinear"}),
-    "products": frozenset({"matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot", "mv", "diag", "outer"}),
-    "losses": frozenset(
-        {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"}
-        | {"cosine_similarity", "triplet_margin_loss", "hinge_embedding_loss", "binary_cross_entropy"}
-        | {"CrossEntropyLoss", "MSELoss", "SmoothL1Loss", "HuberLoss", "KLDivLoss", "TripletMarginLoss", "BCELoss"}
+    "products": frozenset(
+        {"Linear", "Bilinear", "linear", "bilinear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot"}
+        | {"mv", "diag", "outer"}
     ),
     "distances": frozenset({"cdist", "pdist", "pairwise_distance", "PairwiseDistance"}),
     "pooling": frozenset(
         f"{kind}{size}d" for kind in ("MaxPool", "AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool") for size in (1, 2, 3)
     )
     | frozenset(f"{kind}_pool{size}d" for kind in ("max", "avg", "adaptive_avg") for size in (1, 2, 3)),
-    "norms": frozenset(
-        {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "RMSNorm", "norm", "normalize"}
-        | {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "batch_norm", "layer_norm", "group_norm", "rsqrt"}
-    ),
     "scans": frozenset({"cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "flip"}),
     "softmax": frozenset({"softmax", "log_softmax", "logsumexp", "Softmax", "LogSoftmax"}),
-    "reductions": frozenset({"sum", "mean", "max", "min", "prod", "var", "std", "argmax", "argmin", "amax", "amin"}),
+    # Norms and losses too, which many references write out as a mean or a sum.
+    "reductions": frozenset(
+        {"sum", "mean", "max", "min", "prod", "var", "std", "argmax", "argmin", "amax", "amin", "norm", "normalize"}
+        | {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm", "GroupNorm", "RMSNorm", "batch_norm", "layer_norm"}
+        | {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "group_norm", "rms_norm", "instance_norm"}
+        | {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"}
+        | {"cosine_similarity", "triplet_margin_loss", "hinge_embedding_loss", "binary_cross_entropy"}
+        | {"CrossEntropyLoss", "MSELoss", "SmoothL1Loss", "HuberLoss", "KLDivLoss", "TripletMarginLoss", "BCELoss"}
+    ),
     "activations": frozenset(
-        {"relu", "leaky_relu", "sigmoid", "tanh", "gelu", "elu", "selu", "silu", "mish", "softplus", "softsign"}
+        {"abs", "relu", "leaky_relu", "sigmoid", "tanh", "gelu", "elu", "selu", "silu", "mish", "softplus", "softsign"}
         | {"hardtanh", "hardsigmoid", "hardswish", "relu6", "clamp", "ReLU", "GELU", "SiLU", "Mish", "ELU", "SELU"}
         | {"LeakyReLU", "Sigmoid", "Tanh", "Softplus", "Softsign", "Hardtanh", "Hardswish", "Hardsigmoid"}
     ),
@@ -52,7 +56,7 @@ def family_of(source: str) -> str:
     'products'
     """
     used: set[str] = set()
-    for statement in ast.parse(source).body:
+    for statement in parsed(source.removeprefix("\ufeff")).body:
         if isinstance(statement, ast.FunctionDef) and statement.name in _INPUTS:
             continue  # how inputs are made says nothing about what is computed
         for node in ast.walk(statement):

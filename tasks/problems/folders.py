@@ -8,11 +8,12 @@ from pathlib import Path
 import yaml
 
 from tasks.errors import ProblemError
-from tasks.problems.catalogue import CATALOGUE_NAME
+from tasks.problems.catalogue import CATALOGUE_NAME, LEVEL_FOLDER
 from tasks.problems.families import family_of
 from tasks.problems.problem import Problem
 
 _PLAIN = re.compile(r"\w[\w.-]*(?: [\w.-]+)*", re.ASCII)
+_LONGEST = 200  # letters of a name; file systems take 255 with the ending
 _HEADER = "# The family of every problem, by the heaviest operator of its reference. A split never cuts through one.\n"
 
 
@@ -31,24 +32,27 @@ def write_folder(folder: Path, problems: Iterable[Problem]) -> Written:
     A source decides what its problems are called; one whose name is no plain file name is left out.
 
     Raises:
-        ProblemError: if the folder holds anything already, or cannot be written.
+        ProblemError: if the folder holds anything already or cannot be written, or no problem has such a name.
     """
-    families, mistakes = {}, []
+    fitting, mistakes = {}, []
+    for problem in problems:
+        level, _, name = problem.problem_id.partition("/")
+        if LEVEL_FOLDER.fullmatch(level) and _PLAIN.fullmatch(name) and len(name) <= _LONGEST:
+            fitting[problem.problem_id] = problem.source
+        else:
+            mistakes.append(f"{problem.problem_id!r}: is no name for a file")
+    families = {problem_id: family_of(source) for problem_id, source in fitting.items()}
+    if not fitting:
+        raise ProblemError("\n  ".join(["there is no problem to write", *mistakes[:5]]))
     try:
         if folder.exists() and any(folder.iterdir()):
             raise ProblemError(f"{folder} is not empty; give a new folder, or remove what is there")
-        for problem in problems:
-            level, *names = problem.problem_id.split("/")
-            if len(names) != 1 or not _PLAIN.fullmatch(names[0]):
-                mistakes.append(f"{problem.problem_id!r}: is no name for a file")
-                continue
-            path = folder / level / f"{names[0]}.py"
+        for problem_id, source in fitting.items():
+            path = folder / f"{problem_id}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(problem.source, encoding="utf-8")
-            families[problem.problem_id] = family_of(problem.source)
+            path.write_text(source, encoding="utf-8")
         # Last: with it the folder is whole.
         entries = {problem_id: {"family": family} for problem_id, family in families.items()}
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / CATALOGUE_NAME).write_text(_HEADER + yaml.safe_dump(entries), encoding="utf-8")
     except OSError as error:
         raise ProblemError(f"{folder} cannot be written: {error.strerror or error}") from error

@@ -88,7 +88,7 @@ class _Scan:
     """From the last to the first, so that replacing one leaves the others where they are."""
 
 
-@lru_cache(maxsize=2048)  # the same few hundred programs are taught thousands of times
+@lru_cache(maxsize=512)  # the same few hundred programs are taught thousands of times, unless they are made up
 def _scan(source: str) -> _Scan:
     scan = _Scan(
         bound=set(), own_attributes=set(), other_attributes=set(), untouchable=set(_KEPT), seen=set(), places=[]

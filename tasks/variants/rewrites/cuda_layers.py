@@ -68,7 +68,7 @@ def keep_channels_last(program: cst.Module, rng: random.Random) -> cst.Module | 
     changed = with_statements(program, forward, [*parse_statements(laid_out), *statements_of(forward)])
     init = find_method(changed, "__init__")
     assert init is not None
-    # Not self.to: of parameters, those of other ranks are refused that format.
+    # Not self.to, which gives parameters of ranks 4 and 5 the format that only one of them can have.
     kinds = f"(nn.Conv{rank - 2}d, nn.ConvTranspose{rank - 2}d)"
     last = parse_statements(
         f"for layer in self.modules():\n    if isinstance(layer, {kinds}):\n"

@@ -211,10 +211,14 @@ def change_constructor(program: cst.Module, rng: random.Random) -> cst.Module | 
     init = find_method(program, "__init__")
     if init is None:
         return None
-    wanted, params = cst.Param(cst.Name("device")), init.params
-    if any(param.default is not None for param in (*params.posonly_params, *params.params)):
+    params = init.params
+    given = [*params.posonly_params, *params.params, *params.kwonly_params]
+    taken = {param.name.value for param in given}
+    wanted = cst.Param(cst.Name("device" if "device" not in taken else "place"))
+    is_starred = isinstance(params.star_arg, cst.Param)
+    if is_starred or any(param.default is not None for param in given):
         # Nothing without a default may follow; by name alone it is missed however many arguments are given.
-        star = params.star_arg if isinstance(params.star_arg, cst.Param) else cst.ParamStar()
+        star = params.star_arg if is_starred else cst.ParamStar()
         params = params.with_changes(star_arg=star, kwonly_params=[*params.kwonly_params, wanted])
     else:
         params = params.with_changes(params=[*params.params, wanted])
