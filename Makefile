@@ -46,8 +46,8 @@ audit: setup  ## known vulnerabilities of the pinned packages; needs the network
 test-long: setup  ## the tests that take minutes: servers, remotes, retraining, several processes, exact resuming
 	@python -m pytest -m long -n 2 --no-loadscope-reorder
 
-bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md
-	@python -m flows.benches.learning
+bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md; BENCH_LEARNING="--seeds 0"
+	@python -m flows.benches.learning $(BENCH_LEARNING)
 
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
 	@python -m flows.benches.judge $(BENCH_JUDGE)

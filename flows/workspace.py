@@ -7,6 +7,7 @@ cd work/smoke && dvc repro
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,24 @@ def make_workspace(folder: Path, *, profile: str | None = None, changes: dict[st
     return folder
 
 
+def changes_of(pairs: Sequence[str]) -> dict[str, Any]:
+    """Dotted keys and their values, from texts such as "sft.steps=100".
+
+    Raises:
+        ParamsError: if a text is no such pair, or its value no YAML.
+    """
+    changes = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise ParamsError(f"--set {pair!r} is no KEY=VALUE, such as sft.steps=100")
+        try:
+            changes[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ParamsError(f"--set {pair!r}: the value is no YAML: {error}") from error
+    return changes
+
+
 def _set(document: dict[str, Any], dotted: str, value: Any) -> None:
     *parents, last = dotted.split(".")
     section: Any = document
@@ -70,8 +89,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as sft.steps=100")
     arguments = parser.parse_args()
     try:
-        changes = {key: yaml.safe_load(value) for key, _, value in (pair.partition("=") for pair in arguments.set)}
-        make_workspace(arguments.folder, profile=arguments.profile, changes=changes)
+        make_workspace(arguments.folder, profile=arguments.profile, changes=changes_of(arguments.set))
     except CudaL1Error as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

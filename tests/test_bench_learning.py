@@ -34,3 +34,11 @@ def test_a_policy_without_a_correct_sample_has_no_speedup():
 def test_gains_come_with_their_intervals(page):
     gain = METRICS["contrastive_rl"]["train"]["sampled"]["gain"]
     assert f"{gain['ratio']:.2f} ({gain['low']:.2f} to {gain['high']:.2f})" in page
+
+
+def test_the_page_says_what_was_laid_over_the_profile_and_where_it_was_judged():
+    found = {(0, "buckets"): METRICS}
+    page = report(found, "gpu-small", device="cuda", settings=["sft.steps=600", "problems.limit=36"])
+    assert page.startswith("# Learning on a GPU\n")
+    assert "Over the profile: `sft.steps=600`, `problems.limit=36`." in page
+    assert "Over the profile" not in report(found, "bench")

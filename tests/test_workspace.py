@@ -1,6 +1,6 @@
 import pytest
 
-from flows.workspace import make_workspace
+from flows.workspace import changes_of, make_workspace
 from tasks.errors import ParamsError
 from tasks.params import load_params
 
@@ -34,3 +34,20 @@ def test_making_it_again_keeps_what_was_computed_there(tmp_path):
 def test_a_change_that_params_refuse_is_refused(tmp_path, changes, said):
     with pytest.raises(ParamsError, match=said):
         make_workspace(tmp_path / "copy", changes=changes)
+
+
+def test_changes_are_given_as_texts():
+    given = ["sft.steps=3", "problems.folders=[/data/a b, c]", "policy.model=null", "checker.base_url=http://a?b=c"]
+    assert changes_of(given) == {
+        "sft.steps": 3,
+        "problems.folders": ["/data/a b", "c"],
+        "policy.model": None,
+        "checker.base_url": "http://a?b=c",
+    }
+
+
+@pytest.mark.parametrize("text", ["sft.steps", "=3", "sft.steps=[3"])
+def test_a_text_that_is_no_change_is_named(text):
+    with pytest.raises(ParamsError) as caught:
+        changes_of([text])
+    assert repr(text) in str(caught.value)

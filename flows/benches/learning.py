@@ -1,8 +1,10 @@
 """Does it learn? Several seeds of the whole pipeline with more steps, and the ablations of contrastive RL.
 
     python -m flows.benches.learning --seeds 0 1 2        # resumes where it was stopped; writes docs/results/cpu.md
+    python -m flows.benches.learning --profile gpu-small --set problems.folders=[/data/kernelbench] --out FILE
 
-Every seed has a workspace under work/bench/. The ablations share the seed's first four stages through DVC's cache.
+Every profile and seed has a workspace under work/bench/, and other values of --set are another experiment: what is out
+of date runs again. The ablations share the seed's first four stages through DVC's cache.
 """
 
 import argparse
@@ -17,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.workspace import make_workspace
+from flows.workspace import changes_of, make_workspace
 from tasks.errors import CudaL1Error
+from tasks.params import load_params
 
 BENCH = Path("work/bench")
 ABLATIONS = {"buckets": "contrastive_rl", "random": "random exemplars", "none": "no exemplars"}
@@ -26,13 +29,14 @@ ABLATIONS = {"buckets": "contrastive_rl", "random": "random exemplars", "none": 
 Metrics = Mapping[str, Any]
 
 
-def run(seed: int, exemplars: str, profile: str) -> Metrics:
+def run(seed: int, exemplars: str, profile: str, changes: Mapping[str, Any]) -> Metrics:
     """One seed of the pipeline with one way of choosing exemplars; what evaluate measured."""
-    folder = BENCH / f"seed-{seed}-{exemplars}"
-    make_workspace(folder, profile=profile, changes={"seed": seed, "contrastive_rl.exemplars": exemplars})
+    folder = BENCH / profile / f"seed-{seed}-{exemplars}"
+    own = {"seed": seed, "contrastive_rl.exemplars": exemplars}
+    make_workspace(folder, profile=profile, changes={**changes, **own})
     with (folder / ".dvc" / "config").open("a") as config:
         config.write(f"[cache]\n    dir = {(BENCH / 'cache').resolve()}\n")
-    first = BENCH / f"seed-{seed}-buckets" / "dvc.lock"
+    first = BENCH / profile / f"seed-{seed}-buckets" / "dvc.lock"
     if exemplars != "buckets" and not (folder / "dvc.lock").exists():
         shutil.copy(first, folder)
     environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
@@ -43,16 +47,24 @@ def run(seed: int, exemplars: str, profile: str) -> Metrics:
     return dict(metrics)
 
 
-def report(found: Mapping[tuple[int, str], Metrics], profile: str) -> str:
-    """The results as Markdown: one row a policy, split and mode, each seed's number and their mean."""
+def report(
+    found: Mapping[tuple[int, str], Metrics], profile: str, *, device: str = "cpu", settings: Sequence[str] = ()
+) -> str:
+    """The results as Markdown: one row a policy, split and mode, each seed's number and their mean.
+
+    Args:
+        device: what candidates were judged on.
+        settings: what was laid over the profile, as it was given.
+    """
     seeds = sorted({seed for seed, _ in found})
     policies = [("sft", "buckets", "sft"), ("self_supervised", "buckets", "self_supervised")]
     policies += [("contrastive_rl", exemplars, name) for exemplars, name in ABLATIONS.items()]
     lines = [
-        "# Learning on the CPU",
+        f"# Learning on {'the CPU' if device == 'cpu' else 'a GPU'}",
         "",
         f"Made by `make bench-learning`: profile `{profile}`, seeds {', '.join(map(str, seeds))}. Every number is the",
         "mean over seeds, each seed's own in brackets. Speedups are geometric means of correct samples over eager.",
+        *(["", "Over the profile: " + ", ".join(f"`{each}`" for each in settings) + "."] if settings else []),
         "",
     ]
     for split in ("train", "held_out"):
@@ -105,15 +117,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--profile", default="bench")
     parser.add_argument("--exemplars", nargs="+", choices=ABLATIONS, default=list(ABLATIONS))
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as sft.steps=100")
     parser.add_argument("--out", type=Path, default=Path("docs/results/cpu.md"))
     arguments = parser.parse_args()
     found: dict[tuple[int, str], Metrics] = {}
     try:
+        changes = changes_of(arguments.set)
         for seed in arguments.seeds:
             for exemplars in arguments.exemplars:
-                found[seed, exemplars] = run(seed, exemplars, arguments.profile)
+                found[seed, exemplars] = run(seed, exemplars, arguments.profile, changes)
+                device = load_params(
+                    BENCH / arguments.profile / f"seed-{seed}-{exemplars}" / "params.yaml"
+                ).judge.device
                 arguments.out.parent.mkdir(parents=True, exist_ok=True)
-                arguments.out.write_text(report(found, arguments.profile))
+                arguments.out.write_text(report(found, arguments.profile, device=device, settings=arguments.set))
     except CudaL1Error as error:
         sys.exit(f"{type(error).__name__}: {error}")
     except subprocess.CalledProcessError:
