@@ -54,3 +54,14 @@ def is_capturing(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     if not torch.cuda.is_available():
         monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: answers[0])
     return answers
+
+
+@pytest.fixture
+def full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products as exact as float32 is, for sums in other orders to be equal.
+
+    Where a processor has instructions for it, training has them rounded to bfloat16 (tasks/training/acceleration.py).
+    """
+    import torch  # not for tests that do without
+
+    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)

@@ -1,7 +1,6 @@
 """Batches laid end to end, or taken in pieces, teach what padded whole batches teach."""
 
 import pytest
-import torch
 from pretrained_builders import pretrained
 
 from tasks.errors import PolicyError
@@ -11,6 +10,8 @@ from tasks.training.examples import Example
 from tasks.training.policy import load_policy
 from tests.test_sft import EXAMPLES, train
 from tests.training_builders import policy, policy_params
+
+pytestmark = pytest.mark.usefixtures("full_precision")
 
 # Of very different lengths, so that tokens and examples are not the same share of a batch.
 MIXED = [
@@ -25,12 +26,6 @@ MIXED.append(Example(prompt="# c\n" * 8, completion="return a + b + c + d"))
 def whole_passes(monkeypatch):
     """Every batch holds each example once, whichever way batches are cut."""
     monkeypatch.setattr(sft, "_POOLED_BATCHES", 1)
-
-
-@pytest.fixture(autouse=True)
-def full_precision(monkeypatch):
-    """Where a processor has instructions for it, oneDNN may round to bfloat16, and not both forms of a batch alike."""
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
 
 
 def losses(folder, made, **changes) -> list[float]:

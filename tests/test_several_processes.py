@@ -21,7 +21,13 @@ def run(
     names: str, engine: dict[str, Any], folder: Path, *, killed: str = "", step: int = NO_STEP
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "ignore", "-m", "tests.team_runs", names, json.dumps(engine), str(folder)]
-    environment = {**os.environ, KILLED: f"{killed}:{step}", "OMP_NUM_THREADS": "1"}
+    # Without instructions for bfloat16, to which products would be rounded: sums in other orders are to be equal.
+    environment = {
+        **os.environ,
+        KILLED: f"{killed}:{step}",
+        "OMP_NUM_THREADS": "1",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+    }
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
 

@@ -16,6 +16,8 @@ from tests import test_sft
 from tests.test_grpo import talkative, train
 from tests.training_builders import policy
 
+pytestmark = pytest.mark.usefixtures("full_precision")
+
 
 def weights(made: Policy) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in made.model.parameters()]
