@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tasks.training.acceleration import accelerated, attend_packed, attends_plainly
+from tasks.training.loading import place_model
 from tests.test_generation import qwen
 
 
@@ -89,3 +90,12 @@ def test_on_a_processor_products_are_rounded_while_training_and_not_after():
     with pytest.raises(ArithmeticError):
         fail_in_training()
     assert [*seen, torch.get_float32_matmul_precision()] == ["highest", "medium", "highest"]
+
+
+def test_a_policy_does_not_let_cudnn_plan_its_attention_for_every_length():
+    try:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        place_model(qwen().model, None)
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(False)

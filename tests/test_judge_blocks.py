@@ -38,7 +38,8 @@ def test_a_device_finds_the_errors_that_the_host_finds(error: float) -> None:
     on_host = [ours.view(np.uint8), TRUTH.view(np.uint8), exact, (EXACT * (1 + 1e-6)).view(np.uint8)]
     found = []
     for one, truth, double, nudged in (on_host, [blocks.copied_to_device(block, 0) for block in on_host]):
-        look = CloseLook(exact=double, nudged=(nudged,))
+        look = CloseLook(double, [SPEC])
+        look.add(nudged)
         found.append(
             [
                 equality.compare(one, truth, [SPEC], [1e-7]).max_error,

@@ -2,16 +2,20 @@
 
 import os
 import random
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tasks.errors import WorkerError
+from tasks.judge.close_look import CloseLook
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.reference import LAYOUT
 from tasks.judge.study import Study
 from tasks.judge.walls.scratch import ScratchFolder
+from tasks.judge.wire import TensorSpec
 from tasks.problems.problem import Problem
 from tests.judge_builders import problem, problem_of
 
@@ -81,3 +85,21 @@ def test_looking_again_and_again_takes_no_more_memory(studied: Callable[[Problem
 
 def test_a_reference_that_refuses_nudged_inputs_is_looked_at_without_them(studied: Callable[[Problem], Study]) -> None:
     look(studied(problem_of(ENDS_AT_ONE)))
+
+
+def test_a_look_keeps_no_nudged_outputs_of_floats():
+    specs = [TensorSpec.from_json(["float32", [64]]), TensorSpec.from_json(["int64", [8]])]
+    exact = np.concatenate([np.zeros(64).view(np.uint8), np.zeros(8, dtype=np.int64).view(np.uint8)])
+    look = CloseLook(exact, specs)
+    kept = []
+    for size in (-3.0, 1.0, 2.0):
+        nudged = exact.copy()
+        nudged[:512].view(np.float64)[:2] = size, np.inf
+        nudged[512:].view(np.int64)[:] = int(size)
+        look.add(nudged)
+        kept.append(weakref.ref(nudged))
+        del nudged
+    assert not any(reference() is not None for reference in kept)
+    assert look.moved[0] is not None
+    assert look.moved[0][:3].tolist() == [3.0, np.inf, 0.0]
+    assert [int(values[0]) for values in look.others[1]] == [-3, 1, 2]

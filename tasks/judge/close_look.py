@@ -7,7 +7,6 @@ as much: near a kink, behind a cancellation, at a tie. What one scale for all wo
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from tasks.judge.equality import (
     epsilon,
     is_inexact,
     num_rows,
+    pieces,
     rms_of_rows,
     widened,
 )
@@ -39,15 +39,43 @@ RARE, RARE_ERROR = 1e-4, 4.0
 outlier elsewhere has reached above all."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class CloseLook:
-    """What the reference gives for one set of inputs in double precision."""
+    """What the reference gives for one set of inputs in double precision.
 
-    exact: np.ndarray
-    nudged: Sequence[np.ndarray]
-    """With inputs and weights a little off."""
-    rounded: np.ndarray | None = None
-    """With inputs and weights rounded as TF32 does, for problems that allow it."""
+    Of outputs of floats only what nudges move each value by is kept: sixteen of a gigabyte each find room nowhere.
+    """
+
+    def __init__(self, exact: np.ndarray, specs: Sequence[TensorSpec], *, rounded: np.ndarray | None = None) -> None:
+        """Know of no nudge yet.
+
+        Args:
+            exact: the block of outputs in double precision.
+            specs: their forms in the usual precision.
+            rounded: a block like that for inputs and weights rounded as TF32 does, for problems that allow it.
+        """
+        wide = widened(specs)
+        self._places = list(zip(wide, offsets(wide)[0], strict=True))
+        self.exact = self._arrays(exact)
+        self.rounded = self.exact if rounded is None else self._arrays(rounded)
+        self.moved = [
+            np.zeros_like(values) if is_inexact(spec) else None for spec, values in zip(specs, self.exact, strict=True)
+        ]
+        """Per output of floats, by how much nudges move each value at most."""
+        self.others: list[list[np.ndarray]] = [[] for _ in specs]
+        """Per other output, what it is with inputs and weights a little off."""
+
+    def add(self, nudged: np.ndarray) -> None:
+        """Take up the outputs for inputs and weights that are a little off."""
+        for exact, moved, others, values in zip(self.exact, self.moved, self.others, self._arrays(nudged), strict=True):
+            if moved is None:
+                others.append(values.copy())  # not a view, which would keep all outputs
+                continue
+            with np.errstate(all="ignore"):
+                for at in pieces(values):
+                    np.maximum(moved[at], np.abs(values[at] - exact[at]), out=moved[at])
+
+    def _arrays(self, block: np.ndarray) -> list[np.ndarray]:
+        return [as_array(block, *place) for place in self._places]
 
 
 def compare_closely(
@@ -60,22 +88,20 @@ def compare_closely(
         by_value: nor that many values are off by a good part of themselves.
     """
     worst = Comparison(max_error=0.0)
-    places = zip(specs, offsets(specs)[0], widened(specs), offsets(widened(specs))[0], strict=True)
-    for index, (spec, start, wide, wide_start) in enumerate(places):
+    for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):
         if not spec.num_items:
             continue
         ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
-        exact, *nudged = (as_array(block, wide, wide_start) for block in (look.exact, *look.nudged))
-        if not is_inexact(spec):
-            found = _one_of(ours, [theirs, exact, *nudged])
+        exact, moved = look.exact[index], look.moved[index]
+        if moved is None:
+            found = _one_of(ours, [theirs, exact, *look.others[index]])
         else:
-            rounded = exact if look.rounded is None else as_array(look.rounded, wide, wide_start)
-            allowed = _allowed(spec, theirs.astype(np.float64), exact, nudged, rounded, by_row=by_row)
+            allowed = _allowed(spec, theirs.astype(np.float64), exact, moved, look.rounded[index], by_row=by_row)
             with np.errstate(invalid="ignore"):  # not a number is what one finds in others' outputs
                 wide_ours, wide_theirs = ours.astype(np.float64), theirs.astype(np.float64)
             found = _within(wide_ours, wide_theirs, exact, allowed)
             if by_value and found.is_equal:
-                found = _few_off(wide_ours, wide_theirs, exact, nudged) or found
+                found = _few_off(wide_ours, wide_theirs, exact, moved) or found
         if found.max_error > worst.max_error:
             worst = Comparison(
                 max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else ""
@@ -87,7 +113,7 @@ def _allowed(
     spec: TensorSpec,
     theirs: np.ndarray,
     exact: np.ndarray,
-    nudged: Sequence[np.ndarray],
+    moved: np.ndarray,
     rounded: np.ndarray,
     *,
     by_row: bool,
@@ -96,7 +122,7 @@ def _allowed(
     with np.errstate(all="ignore"):
         # Nudges are of single precision's size; double precision is moved by so much less.
         finer = min(1.0, epsilon(spec) / SINGLE_EPSILON)
-        moved = finer * NUDGE_FACTOR * _moved(exact, nudged)
+        moved = finer * NUDGE_FACTOR * moved
         magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
         own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
     rows = (num_rows(spec), -1) if by_row else (1, -1)
@@ -105,11 +131,6 @@ def _allowed(
     by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
     items_per_row = exact.size // len(by_rows)
     return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
-
-
-def _moved(exact: np.ndarray, nudged: Sequence[np.ndarray]) -> np.ndarray:
-    """What nudges move each value by; nothing where the reference refuses nudged inputs."""
-    return functools.reduce(np.maximum, (np.abs(values - exact) for values in nudged), np.zeros_like(exact))
 
 
 def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np.ndarray) -> Comparison:
@@ -128,13 +149,11 @@ def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np
     )
 
 
-def _few_off(
-    ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, nudged: Sequence[np.ndarray]
-) -> Comparison | None:
+def _few_off(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, moved: np.ndarray) -> Comparison | None:
     """Nothing, unless many values are off by a good part of themselves that rounding does not explain."""
     with np.errstate(all="ignore"):
         error = np.fmin(np.abs(ours - theirs), np.abs(ours - exact))
-        explained = np.maximum(2 * _moved(exact, nudged), OWN_ERROR_FACTOR * np.abs(theirs - exact))
+        explained = np.maximum(2 * moved, OWN_ERROR_FACTOR * np.abs(theirs - exact))
         is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), TINY)
     share = float(is_off.mean())
     if share <= MANY:

@@ -101,7 +101,7 @@ def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[Tensor
             ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
             num_off = 0
             with np.errstate(all="ignore"):
-                for at in _pieces(theirs):
+                for at in pieces(theirs):
                     is_off = np.abs(ours[at] - theirs[at]) > np.maximum(GROSS_SHARE * np.abs(theirs[at]), TINY)
                     num_off += int(np.count_nonzero(is_off))
             if num_off > MANY * theirs.size:
@@ -141,7 +141,7 @@ def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpe
         ours = as_array(single, spec, start)
         truth = as_array(double, wide_spec, wide_start)
         with np.errstate(all="ignore"):
-            differences = (np.where(np.isfinite(truth[at]), ours[at] - truth[at], 0.0) for at in _pieces(truth))
+            differences = (np.where(np.isfinite(truth[at]), ours[at] - truth[at], 0.0) for at in pieces(truth))
             error = float(np.nanmax([float(np.nanmax(np.abs(difference))) for difference in differences]))
         scale = rms(truth)
         errors.append(error / scale if scale > 0 and np.isfinite(error) else unknown_own_error(spec))
@@ -191,11 +191,11 @@ def has_numbers(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
 def rms(values: np.ndarray) -> float:
     """Root mean square of the finite values."""
     with np.errstate(all="ignore"):
-        peak = max((float(_finite_sizes(values[at]).max()) for at in _pieces(values)), default=0.0)
+        peak = max((float(_finite_sizes(values[at]).max()) for at in pieces(values)), default=0.0)
         if not peak:
             return 0.0
         count, square = 0, 0.0
-        for at in _pieces(values):
+        for at in pieces(values):
             finite = values[at][np.isfinite(values[at])].astype(np.float64)
             count, square = count + finite.size, square + float(np.square(finite / peak).sum())
     return peak * (square / count) ** 0.5
@@ -241,10 +241,10 @@ def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_
 
 def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
     """NaN where there is one."""
-    return float(np.max([float(np.abs(ours[at] - theirs[at]).max()) for at in _pieces(ours)]))
+    return float(np.max([float(np.abs(ours[at] - theirs[at]).max()) for at in pieces(ours)]))
 
 
-def _pieces(values: np.ndarray) -> list[slice]:
+def pieces(values: np.ndarray) -> list[slice]:
     """Parts that stay in the cache: large temporaries cost more than what is computed with them."""
     step = PIECE_ITEMS if is_on_host(values) else DEVICE_PIECE_ITEMS
     return [slice(at, at + step) for at in range(0, values.size, step)]

@@ -6,6 +6,7 @@ import secrets
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -22,6 +23,7 @@ from tasks.judge.processes import WorkerProcess
 from tasks.judge.program import Layout
 from tasks.judge.referee import Circumstances, Examination
 from tasks.judge.reference import LARGE_LAYOUT, LAYOUT
+from tasks.judge.room import Room
 from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Slot, Slots
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
@@ -54,6 +56,7 @@ class Judge:
         self._params = params
         self._secret = secrets.token_hex(16)
         self._slots = Slots()
+        self._room = Room()
         self._studies = (
             Studies(max_kept=MAX_KEPT, layouts=[LAYOUT])
             if params.device == "cpu"
@@ -129,6 +132,7 @@ class Judge:
 
         Raises:
             WorkerError: if the judge's own processes failed twice; trying again may help.
+            FullDeviceError: if the device had no memory for it, not even while this judge judged nothing else.
             MachineError: if something failed while a disk that the judge writes to is full.
         """
         started = time.monotonic()
@@ -178,17 +182,22 @@ class Judge:
         evidence: Evidence,
         circumstances: Circumstances,
     ) -> None:
+        is_crowded = False
         for attempt in range(1, ATTEMPTS + 1):
             evidence.checks.clear()
             server = self._living_fork_server()
             try:
                 server.load_compilers(screened.compilers)
-                self._examine_once(slot, server, problem, candidate, evidence, circumstances)
+                with self._room.alone() if is_crowded else self._room.shared():
+                    if is_crowded:
+                        self._studies.drop_all()
+                    self._examine_once(slot, server, problem, candidate, evidence, circumstances)
                 return
-            except WorkerError:
+            except WorkerError as error:
                 server.require_space()
                 if attempt == ATTEMPTS:
                     raise
+                is_crowded = isinstance(error, FullDeviceError)
             except (RefusedError, BadProblemError) as error:
                 if not isinstance(error, RefusedError) or error.status in DISK_STATUSES:
                     server.require_space()
@@ -220,6 +229,7 @@ class Judge:
         except MemoryError as error:
             if self._device is None:
                 raise
+            _let_go(error)
             raise FullDeviceError(f"the problem cannot be studied: {error}") from error
         try:
             examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
@@ -233,6 +243,7 @@ class Judge:
                 examination.close()
         except MemoryError as error:  # of the device, beside others
             self._studies.forget(study)
+            _let_go(error)
             raise FullDeviceError(f"the referee has no memory left for inputs and outputs: {error}") from error
         except WorkerError:
             self._studies.forget(study)
@@ -288,3 +299,8 @@ class Judge:
             if probe.reads_installation:
                 return [*server.facts["walls"], *probe.walls]
         raise MachineError(f"no worker starts behind the judge's walls: {last}")
+
+
+def _let_go(error: MemoryError) -> None:
+    """Keep nothing alive of what was computed: whoever keeps the error, such as a server of calls, would keep that."""
+    traceback.clear_frames(error.__traceback__)

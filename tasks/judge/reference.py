@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -129,18 +130,20 @@ class Reference:
         return outputs if found == equality.widened(specs) else None
 
     def looks(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> Iterator[CloseLook]:
-        """What there is to know about rounding on these inputs, if anything, with more and more nudges."""
+        """What there is to know about rounding on these inputs, if anything; each time with more nudges."""
         exact = self.in_double(block, specs)
         if exact is None:
             return
         rounded = self.in_double(block, specs, rounded=True) if self._precision == "tf32" else None
-        nudged: list[np.ndarray] = []
-        for count in NUDGES:
-            seeds = range(len(nudged), count)
-            nudged += [
-                values for seed in seeds if (values := self.in_double(block, specs, nudge=NUDGE, seed=seed)) is not None
-            ]
-            yield CloseLook(exact=exact, nudged=tuple(nudged), rounded=rounded)
+        with self.worker.referees_turn():
+            look = CloseLook(exact, specs, rounded=rounded)
+        for num_before, count in pairwise((0, *NUDGES)):
+            for seed in range(num_before, count):
+                nudged = self.in_double(block, specs, nudge=NUDGE, seed=seed)
+                if nudged is not None:
+                    with self.worker.referees_turn():
+                        look.add(nudged)
+            yield look
 
     def own_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
         """The reference's own error per output, from a run in double precision where the model can do that."""
@@ -159,13 +162,14 @@ class Reference:
 
     def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
         """Whether no tie or step lies where rounding decides on these inputs."""
-        look = next(self.looks(block, specs), None)
-        if look is None or not look.nudged:
+        exact = self.in_double(block, specs)
+        nudged = None if exact is None else self.in_double(block, specs, nudge=NUDGE)
+        if exact is None or nudged is None:
             return all(equality.is_inexact(spec) for spec in specs)
         wide = equality.widened(specs)
         allowed = [MAX_NUDGED / equality.OWN_ERROR_FACTOR] * len(wide)
         with self.worker.referees_turn():
-            return equality.compare(look.nudged[0], look.exact, wide, allowed).is_equal
+            return equality.compare(nudged, exact, wide, allowed).is_equal
 
     def _arguments(self, operation: str, **fields: Any) -> Arguments:
         # Through the host's memory: others may be having their turn on the device.

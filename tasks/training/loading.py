@@ -61,6 +61,8 @@ def place_model(model: Any, attention: str | None) -> None:
             raise PolicyError(
                 f"policy.attention: {model.config.model_type} cannot be computed with {attention!r} here: {error}"
             ) from error
+    # For every new length of a batch cuDNN plans its attention anew, which takes many times as long as to attend.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     # ZeRO-3 spreads the weights over all GPUs when training begins; until then they may be more than one holds.
     if torch.cuda.is_available() and team().engine.zero_stage != 3:
         _put_on_gpu(model)

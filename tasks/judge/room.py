@@ -1,0 +1,53 @@
+"""Judgements side by side, or one alone where the device's memory did not suffice for several."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class Room:
+    """Lets many in, or one for whom there was not enough room beside the others. Thread safe.
+
+    Whoever waits to be alone is not overtaken by those who come later, and waits as long as the judgements under way
+    take, which have limits of their own.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._num_inside = 0
+        self._num_waiting_to_be_alone = 0
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Be inside beside others."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._num_waiting_to_be_alone)
+            self._num_inside += 1
+        try:
+            yield
+        finally:
+            self._leave()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be inside with nobody else, once all have left."""
+        with self._changed:
+            self._num_waiting_to_be_alone += 1
+            try:
+                self._changed.wait_for(lambda: not self._num_inside)
+                self._num_inside += 1
+            except BaseException:
+                self._num_waiting_to_be_alone -= 1
+                self._changed.notify_all()
+                raise
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._num_waiting_to_be_alone -= 1
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._num_inside -= 1
+            self._changed.notify_all()
