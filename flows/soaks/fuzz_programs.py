@@ -187,6 +187,8 @@ def _with_other_bytes(source: str, donor: str, rng: random.Random) -> str:
 
 
 def _with_other_tokens(source: str, donor: str, rng: random.Random) -> str:
+    if "\0" in source + donor:  # of which Python 3.12 makes a SystemError
+        return _with_other_bytes(source, donor, rng)
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
         words = [token.string for token in tokenize.generate_tokens(io.StringIO(donor).readline)]
