@@ -21,7 +21,7 @@ from flows.parts.sampling import Draw, as_samples, build_requests, draw
 from flows.parts.timed_baselines import time_baselines
 from tasks.history.records import Sample
 from tasks.judge.baselines import baseline_candidate, usable_baselines
-from tasks.judge.timing import PROTOCOL_OF_TIER, agree
+from tasks.judge.timing import PROTOCOL_OF_TIER
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
@@ -152,27 +152,14 @@ def _time_contenders(
     contenders = [
         texts[candidate_id]
         for speedups in fastest.values()
-        for candidate_id in contending(
-            speedups,
-            count=stage.params.evaluate.contenders_per_problem,
-            tolerance=stage.params.judge.second_look_tolerance,
-        )
+        for candidate_id in sorted(speedups, key=lambda name: -speedups[name])[
+            : stage.params.evaluate.contenders_per_problem
+        ]
     ]
     with court(stage, problems, journal="contenders.jsonl", workers=1) as judges:
         judges.recover(contenders)
         verdicts = judges.judge(contenders, desc="timing the best again")
     return best_kernels(problems.values(), contenders, verdicts), verdicts
-
-
-def contending(speedups: Mapping[str, float], *, count: int, tolerance: float) -> list[str]:
-    """The ids of the fastest, best first, leaving out who is too far behind the first to be faster after all.
-
-    Args:
-        count: how many at most.
-        tolerance: how far two timings of one text may be apart.
-    """
-    ranked = sorted(speedups, key=lambda candidate_id: -speedups[candidate_id])[:count]
-    return [one for one in ranked if agree(speedups[one], speedups[ranked[0]], tolerance=tolerance)]
 
 
 def _distinct(drawn: Drawn) -> list[Candidate]:

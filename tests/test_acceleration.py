@@ -93,9 +93,10 @@ def test_on_a_processor_products_are_rounded_while_training_and_not_after():
 
 
 def test_a_policy_does_not_let_cudnn_plan_its_attention_for_every_length():
+    before = torch.backends.cuda.cudnn_sdp_enabled()
     try:
         torch.backends.cuda.enable_cudnn_sdp(True)
         place_model(qwen().model, None)
         assert not torch.backends.cuda.cudnn_sdp_enabled()
     finally:
-        torch.backends.cuda.enable_cudnn_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(before)

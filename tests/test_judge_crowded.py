@@ -1,6 +1,8 @@
 """A judgement that finds the device full beside others is done once more alone, and fails only if that fails too."""
 
 import threading
+import time
+import types
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.errors import FullDeviceError
-from tasks.judge.judge import ATTEMPTS, Judge
+from tasks.errors import FullDeviceError, WorkerError
+from tasks.judge.evidence import RefusedError
+from tasks.judge.judge import Judge
 from tasks.judge.referee import Examination
 from tasks.judge.room import Room
 from tasks.judge.verdict import Status
@@ -21,25 +24,29 @@ HONEST = kernel(KERNELS / "honest" / "in_place.py")
 
 
 class CrowdedJudge(Judge):
-    """A real judge on whose device there is room for so many judgements at once."""
+    """A real judge on whose device there is room for so many at once; knows how many were there when it was full."""
 
-    def __init__(self, room_for: int) -> None:
+    def __init__(self, room_for: int, *, first_error: Exception | None = None) -> None:
         super().__init__(PARAMS)
         self.room_for = room_for
         self.all_have_come = threading.Barrier(2)
-        self.num_failed = 0
+        self.inside_when_full: list[int] = []
+        self._first_error = first_error
         self._inside = 0
         self._counting = threading.Lock()
 
     def _examine_once(self, *arguments: Any) -> None:
+        if self._first_error is not None:
+            error, self._first_error = self._first_error, None
+            raise error
         with self._counting:
             self._inside += 1
-            is_full = self._inside > self.room_for
+            inside = self._inside
         try:
-            if not self.num_failed:
+            if not self.inside_when_full:
                 self.all_have_come.wait(WAIT_S)
-            if is_full:
-                self.num_failed += 1
+            if inside > self.room_for:
+                self.inside_when_full.append(inside)
                 raise FullDeviceError("the device has no memory left")
             super()._examine_once(*arguments)
         finally:
@@ -56,30 +63,66 @@ def judged_side_by_side(judge: Judge) -> Iterator[Status]:
 def test_whoever_finds_the_device_full_is_judged_when_the_others_have_left():
     judge = CrowdedJudge(room_for=1)
     assert list(judged_side_by_side(judge)) == [Status.CORRECT, Status.CORRECT]
-    assert judge.num_failed == 1
+    assert judge.inside_when_full == [2]
 
 
-def test_a_judgement_with_no_room_of_its_own_fails_and_says_why():
+def test_a_device_that_is_full_after_another_failure_is_one_that_is_full():
+    judge = CrowdedJudge(room_for=1, first_error=WorkerError("a worker has gone"))
+    assert list(judged_side_by_side(judge)) == [Status.CORRECT, Status.CORRECT]
+    assert judge.inside_when_full == [2]
+
+
+def test_a_judgement_with_no_room_of_its_own_fails_once_it_was_alone():
     judge = CrowdedJudge(room_for=0)
-    judge.all_have_come = threading.Barrier(1)
-    with judge, pytest.raises(FullDeviceError, match="no memory left"):
-        judge.judge(HONEST.problem, HONEST.candidate, seed=0)
-    assert judge.num_failed == ATTEMPTS
+    with judge, ThreadPoolExecutor(2) as pool:
+        verdicts = [pool.submit(judge.judge, HONEST.problem, HONEST.candidate, seed=seed) for seed in (0, 1)]
+        for verdict in verdicts:
+            assert isinstance(verdict.exception(WAIT_S), FullDeviceError)
+    assert sorted(judge.inside_when_full) == [1, 1, 1, 2]  # each of the two alone at last
 
 
-def test_an_error_that_is_kept_keeps_none_of_what_was_computed(monkeypatch: pytest.MonkeyPatch):
-    computed: list[weakref.ref[np.ndarray]] = []
+@pytest.mark.parametrize(
+    ("on_device", "detail", "status", "times"),
+    [
+        (True, "CUDA out of memory", Status.CRASHED, 2),
+        (True, "no kernel image is available", Status.CRASHED, 1),
+        (True, "wrong, and it says out of memory", Status.WRONG_OUTPUT, 1),
+        (False, "out of memory", Status.CRASHED, 1),
+    ],
+    ids=["beside others on a device", "another failure", "another status", "on a processor"],
+)
+def test_a_candidate_without_memory_beside_others_is_judged_once_more(
+    on_device: bool, detail: str, status: Status, times: int, monkeypatch: pytest.MonkeyPatch
+):
+    judged = []
 
-    def run(*_: Any) -> None:
+    def refuse(*_: Any) -> None:
+        judged.append(detail)
+        raise RefusedError(status, detail)
+
+    with Judge(PARAMS) as judge:
+        monkeypatch.setattr(judge, "_examine_once", refuse)
+        monkeypatch.setattr(judge, "_device", types.SimpleNamespace() if on_device else None)
+        verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
+        monkeypatch.undo()
+    assert (verdict.status, verdict.detail) == (status, detail)
+    assert len(judged) == times
+
+
+@pytest.mark.parametrize("error", [MemoryError, FullDeviceError])
+def test_an_error_that_is_kept_keeps_none_of_what_was_computed(error: type[Exception], monkeypatch: pytest.MonkeyPatch):
+    computed: list[weakref.ref[Any]] = []
+
+    def run(examination: Examination, *_: Any) -> None:
         outputs = np.zeros(8)
-        computed.append(weakref.ref(outputs))
-        raise MemoryError(f"no room beside {outputs.nbytes} bytes")
+        computed.extend([weakref.ref(outputs), weakref.ref(examination._study.pool)])
+        raise error(f"no room beside {outputs.nbytes} bytes")
 
     monkeypatch.setattr(Examination, "run", run)
     with Judge(PARAMS) as judge, pytest.raises(FullDeviceError, match="no room beside 64 bytes") as kept:
         judge.judge(HONEST.problem, HONEST.candidate, seed=0)
-    assert kept.value.__cause__ is not None
-    assert [reference() for reference in computed] == [None] * ATTEMPTS
+    assert kept.value.__traceback__ is not None
+    assert [reference() for reference in computed] == [None] * 4
 
 
 def test_whoever_waits_to_be_alone_is_not_overtaken():
@@ -103,14 +146,22 @@ def test_whoever_waits_to_be_alone_is_not_overtaken():
     with ThreadPoolExecutor(3) as pool:
         tasks = [pool.submit(first)]
         assert first_is_inside.wait(WAIT_S)
-        tasks.append(pool.submit(alone))
-        while not room._num_waiting_to_be_alone:
-            threading.Event().wait(0.001)
-        tasks.append(pool.submit(later))
+        for number, enter in enumerate((alone, later), start=1):
+            tasks.append(pool.submit(enter))
+            await_waiting(room, number)
+        assert order == []
         first_may_leave.set()
         for task in tasks:
             task.result(WAIT_S)
     assert order == ["first", "alone", "later"]
+
+
+def await_waiting(room: Room, number: int) -> None:
+    """Until so many threads wait to be let in."""
+    deadline = time.monotonic() + WAIT_S
+    while len(room._changed._waiters) < number:  # type: ignore[attr-defined]
+        assert time.monotonic() < deadline, "they do not wait"
+        time.sleep(0.001)
 
 
 def test_those_who_wait_to_be_alone_come_one_after_another():

@@ -1,6 +1,7 @@
 """What a comparison is named by: all that decides its result, so that nothing else's journal is taken for its own."""
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 

@@ -14,6 +14,7 @@ from typing import Self
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
 from tasks.judge.cuda import Device
+from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.lease import Lease
@@ -132,7 +133,7 @@ class Judge:
 
         Raises:
             WorkerError: if the judge's own processes failed twice; trying again may help.
-            FullDeviceError: if the device had no memory for it, not even while this judge judged nothing else.
+            FullDeviceError: if the device had no memory for it, not even while this process judged nothing else.
             MachineError: if something failed while a disk that the judge writes to is full.
         """
         started = time.monotonic()
@@ -182,26 +183,38 @@ class Judge:
         evidence: Evidence,
         circumstances: Circumstances,
     ) -> None:
-        is_crowded = False
-        for attempt in range(1, ATTEMPTS + 1):
+        num_failed, is_crowded = 0, False
+        while True:
             evidence.checks.clear()
-            server = self._living_fork_server()
-            try:
-                server.load_compilers(screened.compilers)
-                with self._room.alone() if is_crowded else self._room.shared():
-                    if is_crowded:
-                        self._studies.drop_all()
+            with self._room.alone() if is_crowded else self._room.shared():
+                server = self._living_fork_server()
+                if is_crowded:
+                    self._studies.drop_all()
+                    blocks.free_unused()
+                try:
+                    server.load_compilers(screened.compilers)
                     self._examine_once(slot, server, problem, candidate, evidence, circumstances)
-                return
-            except WorkerError as error:
-                server.require_space()
-                if attempt == ATTEMPTS:
-                    raise
-                is_crowded = isinstance(error, FullDeviceError)
-            except (RefusedError, BadProblemError) as error:
-                if not isinstance(error, RefusedError) or error.status in DISK_STATUSES:
-                    server.require_space()
-                raise
+                    return
+                except (WorkerError, RefusedError, BadProblemError) as error:
+                    _let_go(error)
+                    if not isinstance(error, RefusedError) or error.status in DISK_STATUSES:
+                        server.require_space()
+                    if self._may_be_crowded(error):
+                        if is_crowded:
+                            raise
+                        is_crowded = True
+                    elif isinstance(error, WorkerError):
+                        num_failed += 1
+                        if num_failed == ATTEMPTS:
+                            raise
+                    else:
+                        raise
+
+    def _may_be_crowded(self, error: Exception) -> bool:
+        """Whether a judgement failed because others left its device no memory, whoever found that out."""
+        if isinstance(error, RefusedError):
+            return self._device is not None and error.status in DISK_STATUSES and is_about_full_device(error.detail)
+        return isinstance(error, FullDeviceError)
 
     def _examine_once(
         self,
@@ -229,7 +242,6 @@ class Judge:
         except MemoryError as error:
             if self._device is None:
                 raise
-            _let_go(error)
             raise FullDeviceError(f"the problem cannot be studied: {error}") from error
         try:
             examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
@@ -243,7 +255,6 @@ class Judge:
                 examination.close()
         except MemoryError as error:  # of the device, beside others
             self._studies.forget(study)
-            _let_go(error)
             raise FullDeviceError(f"the referee has no memory left for inputs and outputs: {error}") from error
         except WorkerError:
             self._studies.forget(study)
@@ -301,6 +312,8 @@ class Judge:
         raise MachineError(f"no worker starts behind the judge's walls: {last}")
 
 
-def _let_go(error: MemoryError) -> None:
+def _let_go(error: BaseException | None) -> None:
     """Keep nothing alive of what was computed: whoever keeps the error, such as a server of calls, would keep that."""
-    traceback.clear_frames(error.__traceback__)
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

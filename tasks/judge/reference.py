@@ -143,6 +143,7 @@ class Reference:
                 if nudged is not None:
                     with self.worker.referees_turn():
                         look.add(nudged)
+                del nudged  # before there is another, and before anybody compares
             yield look
 
     def own_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:

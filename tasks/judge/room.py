@@ -15,39 +15,38 @@ class Room:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._num_inside = 0
-        self._num_waiting_to_be_alone = 0
+        self._num_alone_or_waiting = 0
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
         """Be inside beside others."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._num_waiting_to_be_alone)
+            self._changed.wait_for(lambda: not self._num_alone_or_waiting)
             self._num_inside += 1
         try:
             yield
         finally:
-            self._leave()
+            self._leave(was_alone=False)
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Be inside with nobody else, once all have left."""
         with self._changed:
-            self._num_waiting_to_be_alone += 1
+            self._num_alone_or_waiting += 1
             try:
                 self._changed.wait_for(lambda: not self._num_inside)
                 self._num_inside += 1
             except BaseException:
-                self._num_waiting_to_be_alone -= 1
+                self._num_alone_or_waiting -= 1
                 self._changed.notify_all()
                 raise
         try:
             yield
         finally:
-            with self._changed:
-                self._num_waiting_to_be_alone -= 1
-            self._leave()
+            self._leave(was_alone=True)
 
-    def _leave(self) -> None:
+    def _leave(self, *, was_alone: bool) -> None:
         with self._changed:
             self._num_inside -= 1
+            self._num_alone_or_waiting -= was_alone
             self._changed.notify_all()

@@ -210,10 +210,7 @@ class EvaluateParams:
     Prompts for held-out problems never show any.
     """
     contenders_per_problem: Count
-    """So many of the fastest correct candidates of a problem, at most, are timed afresh before one is called the best.
-
-    One that is further behind the fastest than judge.second_look_tolerance is not.
-    """
+    """So many of the fastest correct candidates of each problem are timed afresh before one is called the best."""
     baselines: tuple[Literal["compile", "compile_reduce_overhead", "cuda_graph"], ...]
     """What is timed besides eager, over which every speedup is measured anyway; all but compile need CUDA."""
     bootstrap: Annotated[Integer, Field(ge=100)]
