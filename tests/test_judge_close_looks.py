@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from tasks.errors import WorkerError
-from tasks.judge.close_look import CloseLook
+from tasks.judge import equality
+from tasks.judge.close_look import CloseLook, compare_closely
+from tasks.judge.equality import as_array, put_array, widened
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.reference import LAYOUT
 from tasks.judge.study import Study
 from tasks.judge.walls.scratch import ScratchFolder
-from tasks.judge.wire import TensorSpec
+from tasks.judge.wire import TensorSpec, offsets
 from tasks.problems.problem import Problem
 from tests.judge_builders import problem, problem_of
 
@@ -103,3 +105,29 @@ def test_a_look_keeps_no_nudged_outputs_of_floats():
     assert look.moved[0] is not None
     assert look.moved[0][:3].tolist() == [3.0, np.inf, 0.0]
     assert [int(values[0]) for values in look.others[1]] == [-3, 1, 2]
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-6, 3e-5, 0.02, np.nan], ids=str)
+@pytest.mark.parametrize(("by_row", "by_value"), [(True, True), (True, False), (False, True)])
+def test_outputs_compared_in_pieces_are_as_equal_as_in_one(
+    error: float, by_row: bool, by_value: bool, monkeypatch: pytest.MonkeyPatch
+):
+    specs = [TensorSpec.from_json(["float32", [50, 20]]), TensorSpec.from_json(["float32", [7]])]
+    values = [np.random.default_rng(0).standard_normal(spec.num_items) for spec in specs]
+    values[0][40:80] *= 1e-3  # rows with a scale of their own
+    truth, exact = np.zeros(offsets(specs)[1], np.uint8), np.zeros(offsets(widened(specs))[1], np.uint8)
+    for spec, at, wide, wide_at, drawn in zip(
+        specs, offsets(specs)[0], widened(specs), offsets(widened(specs))[0], values, strict=True
+    ):
+        put_array(truth, spec, at, drawn)
+        put_array(exact, wide, wide_at, drawn)
+    actual = truth.copy()
+    as_array(actual, specs[0], 0)[30:900:3] *= 1 + error
+    look = CloseLook(exact, specs)
+    look.add(exact)
+    found = []
+    for items in (1 << 17, 64, 1):
+        monkeypatch.setattr(equality, "PIECE_ITEMS", items)
+        found.append(compare_closely(actual, truth, specs, look, by_row=by_row, by_value=by_value))
+    assert found[0] == found[1] == found[2]
+    assert found[0].is_equal == (error in (0.0, 1e-6))

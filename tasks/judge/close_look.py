@@ -22,6 +22,7 @@ from tasks.judge.equality import (
     is_inexact,
     num_rows,
     pieces,
+    pieces_of_rows,
     rms_of_rows,
     widened,
 )
@@ -96,17 +97,54 @@ def compare_closely(
         if moved is None:
             found = _one_of(ours, [theirs, exact, *look.others[index]])
         else:
-            allowed = _allowed(spec, theirs.astype(np.float64), exact, moved, look.rounded[index], by_row=by_row)
-            with np.errstate(invalid="ignore"):  # not a number is what one finds in others' outputs
-                wide_ours, wide_theirs = ours.astype(np.float64), theirs.astype(np.float64)
-            found = _within(wide_ours, wide_theirs, exact, allowed)
-            if by_value and found.is_equal:
-                found = _few_off(wide_ours, wide_theirs, exact, moved) or found
+            rows = num_rows(spec) if by_row else 1
+            found = _compare_floats(
+                ours, theirs, exact, moved, look.rounded[index], spec, num_rows=rows, by_value=by_value
+            )
         if found.max_error > worst.max_error:
             worst = Comparison(
                 max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else ""
             )
     return worst
+
+
+def _compare_floats(
+    ours: np.ndarray,
+    theirs: np.ndarray,
+    exact: np.ndarray,
+    moved: np.ndarray,
+    rounded: np.ndarray,
+    spec: TensorSpec,
+    *,
+    num_rows: int,
+    by_value: bool,
+) -> Comparison:
+    """Piece after piece, of whole rows: what is computed takes ten times the memory of the outputs."""
+    worst, words, num_off, num_gross = -1.0, "", 0, 0
+    for at, num_here in pieces_of_rows(ours, num_rows):
+        with np.errstate(all="ignore"):  # not a number is what one finds in others' outputs
+            own, truth = ours[at].astype(np.float64), theirs[at].astype(np.float64)
+            error = np.fmin(np.abs(own - truth), np.abs(own - exact[at]))
+        allowed = _allowed(spec, truth, exact[at], moved[at], rounded[at], num_rows=num_here)
+        ratio = _ratio(own, truth, error, allowed)
+        num_off += int((ratio > 1).sum())
+        most = int(np.argmax(ratio))
+        if ratio[most] > worst:
+            worst = float(ratio[most])
+            words = (
+                f"the worst {float(own[most]):.6g} for {float(truth[most]):.6g} "
+                f"(error {float(error[most]):.2g}, allowed {float(allowed[most]):.2g})"
+            )
+        if by_value:
+            num_gross += _num_gross(error, truth, exact[at], moved[at])
+    is_rare = worst <= RARE_ERROR and num_off <= RARE * ours.size
+    if not is_rare and worst > 1.0:
+        return Comparison(max_error=worst, detail=f"{num_off} of {ours.size} values are off, {words}")
+    share = num_gross / ours.size
+    if share > MANY:
+        words = f"{share:.0%} of {ours.size} values are off by more than {GROSS_SHARE:.1%} of themselves"
+        return Comparison(max_error=share / MANY, detail=words)
+    return Comparison(max_error=min(worst, 1.0))
 
 
 def _allowed(
@@ -116,7 +154,7 @@ def _allowed(
     moved: np.ndarray,
     rounded: np.ndarray,
     *,
-    by_row: bool,
+    num_rows: int,
 ) -> np.ndarray:
     """The error that each value may have."""
     with np.errstate(all="ignore"):
@@ -125,41 +163,29 @@ def _allowed(
         moved = finer * NUDGE_FACTOR * moved
         magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
         own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
-    rows = (num_rows(spec), -1) if by_row else (1, -1)
-    scales = rms_of_rows(magnitude.reshape(rows))
-    own_errors = own.reshape(rows).max(axis=1)
+    scales = rms_of_rows(magnitude.reshape(num_rows, -1))
+    own_errors = own.reshape(num_rows, -1).max(axis=1)
     by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
-    items_per_row = exact.size // len(by_rows)
+    items_per_row = exact.size // num_rows
     return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
 
 
-def _within(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, allowed: np.ndarray) -> Comparison:
+def _ratio(ours: np.ndarray, theirs: np.ndarray, error: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Each value's error as a multiple of what is allowed."""
     with np.errstate(all="ignore"):
-        error = np.fmin(np.abs(ours - theirs), np.abs(ours - exact))
         same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
-        ratio = np.where(same, 0.0, np.where(np.isfinite(ours) & np.isfinite(theirs), error / allowed, np.inf))
-    at = int(np.argmax(ratio))
-    is_rare = ratio[at] <= RARE_ERROR and (ratio > 1).mean() <= RARE
-    if is_rare or ratio[at] <= 1.0:
-        return Comparison(max_error=min(float(ratio[at]), 1.0))
-    return Comparison(
-        max_error=float(ratio[at]),
-        detail=f"{int((ratio > 1).sum())} of {ours.size} values are off, the worst {float(ours[at]):.6g} "
-        f"for {float(theirs[at]):.6g} (error {float(error[at]):.2g}, allowed {float(allowed[at]):.2g})",
-    )
+        found: np.ndarray = np.where(
+            same, 0.0, np.where(np.isfinite(ours) & np.isfinite(theirs), error / allowed, np.inf)
+        )
+    return found
 
 
-def _few_off(ours: np.ndarray, theirs: np.ndarray, exact: np.ndarray, moved: np.ndarray) -> Comparison | None:
-    """Nothing, unless many values are off by a good part of themselves that rounding does not explain."""
+def _num_gross(error: np.ndarray, theirs: np.ndarray, exact: np.ndarray, moved: np.ndarray) -> int:
+    """How many values are off by a good part of themselves that rounding does not explain."""
     with np.errstate(all="ignore"):
-        error = np.fmin(np.abs(ours - theirs), np.abs(ours - exact))
         explained = np.maximum(2 * moved, OWN_ERROR_FACTOR * np.abs(theirs - exact))
         is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), TINY)
-    share = float(is_off.mean())
-    if share <= MANY:
-        return None
-    words = f"{share:.0%} of {ours.size} values are off by more than {GROSS_SHARE:.1%} of themselves"
-    return Comparison(max_error=share / MANY, detail=words)
+    return int(is_off.sum())
 
 
 def _one_of(ours: np.ndarray, possible: Sequence[np.ndarray]) -> Comparison:

@@ -250,6 +250,20 @@ def pieces(values: np.ndarray) -> list[slice]:
     return [slice(at, at + step) for at in range(0, values.size, step)]
 
 
+def pieces_of_rows(values: np.ndarray, num_rows: int) -> list[tuple[slice, int]]:
+    """Parts like those, but of whole rows, each with the number of them; a row is never cut.
+
+    >>> pieces_of_rows(np.zeros(6), 2)
+    [(slice(0, 6, None), 2)]
+    """
+    per_row = values.size // num_rows
+    at_once = max(1, (PIECE_ITEMS if is_on_host(values) else DEVICE_PIECE_ITEMS) // per_row)
+    return [
+        (slice(first * per_row, min(first + at_once, num_rows) * per_row), min(at_once, num_rows - first))
+        for first in range(0, num_rows, at_once)
+    ]
+
+
 def _quick_rms(values: np.ndarray) -> float:
     square = float(np.dot(values, values)) if values.dtype == np.float32 else np.inf
     return (square / values.size) ** 0.5 if np.isfinite(square) and square > 1e-30 else rms(values)
