@@ -1,5 +1,6 @@
 """How the tests are shared out: what is in one file stays together; what takes minutes is left to make test-long."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -24,28 +25,16 @@ TAKE_MINUTES = {
     "test_several_processes",
 }
 """Files that start servers, several processes or whole pipelines. `make test` leaves them out."""
-BEGIN_FIRST = {
-    "test_accounting",
-    "test_bad_disks",
-    "test_bad_input",
-    "test_bad_machines",
-    "test_generate_variants_bought",
-    "test_judge_kernels",
-    "test_optimize",
-    "test_optimize_command",
-    "test_optimize_modules",
-    "test_prefect_flows",
-    "test_pretrained",
-    "test_report_browser",
-    "test_tracking",
-    "test_training_faults",
-}
-"""Files that take 40 s and more: one that begins late is waited for by a process that has nothing else to do."""
+
+
+def pytest_configure() -> None:
+    # A script that runs the tests in the background has them ignore Ctrl-C, and with them all that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before marks are selected by
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.stem not in BEGIN_FIRST)
     for item in items:
         if item.path.stem in TAKE_MINUTES:
             item.add_marker("long")
