@@ -1,11 +1,15 @@
 """A judgement that finds the device full beside others is done once more alone, and fails only if that fails too."""
 
+import os
+import socket
+import subprocess
 import threading
 import time
 import types
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +17,12 @@ import pytest
 
 from tasks.errors import FullDeviceError, WorkerError
 from tasks.judge.evidence import RefusedError
-from tasks.judge.judge import Judge
+from tasks.judge.judge import FULL_REMEDY, Judge
+from tasks.judge.processes import WorkerProcess
 from tasks.judge.referee import Examination
 from tasks.judge.room import Room
 from tasks.judge.verdict import Status
+from tasks.judge.wire import Arena
 from tests.judge_builders import KERNELS, PARAMS, kernel
 
 WAIT_S = 60.0
@@ -72,13 +78,52 @@ def test_a_device_that_is_full_after_another_failure_is_one_that_is_full():
     assert judge.inside_when_full == [2]
 
 
-def test_a_judgement_with_no_room_of_its_own_fails_once_it_was_alone():
+def test_a_judgement_with_no_room_of_its_own_fails_once_it_was_alone_and_names_the_remedy():
     judge = CrowdedJudge(room_for=0)
     with judge, ThreadPoolExecutor(2) as pool:
         verdicts = [pool.submit(judge.judge, HONEST.problem, HONEST.candidate, seed=seed) for seed in (0, 1)]
         for verdict in verdicts:
-            assert isinstance(verdict.exception(WAIT_S), FullDeviceError)
+            error = verdict.exception(WAIT_S)
+            assert isinstance(error, FullDeviceError)
+            assert str(error) == f"the device has no memory left; {FULL_REMEDY}"
     assert sorted(judge.inside_when_full) == [1, 1, 1, 2]  # each of the two alone at last
+
+
+@pytest.mark.parametrize(
+    ("on_device", "words", "kind"),
+    [
+        (True, "cuda:0 has no memory left: cuDevicePrimaryCtxRetain failed: out of memory (2)", FullDeviceError),
+        (True, "cuda:0 cannot be used: no CUDA-capable device is detected (100)", WorkerError),
+        (False, "out of memory", WorkerError),
+    ],
+    ids=["a full device", "another failure", "on a processor"],
+)
+def test_a_worker_that_does_not_start_says_whether_its_device_is_full(
+    on_device: bool, words: str, kind: type[Exception], tmp_path: Path
+):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    log_read, log_write = os.pipe()
+    life_read, life_write = os.pipe()
+    lease = types.SimpleNamespace() if on_device else None
+    worker = WorkerProcess(ours, log_read, life_read, Arena(1 << 20), tmp_path, lease, NobodyElse())  # type: ignore[arg-type]
+    with subprocess.Popen(["true"]) as ended:
+        os.write(life_write, f"{ended.pid} {ended.pid}".encode())
+        os.write(log_write, words.encode())
+        for end in (log_write, life_write):
+            os.close(end)
+        theirs.close()
+        with pytest.raises(WorkerError, match="did not start") as failure:
+            worker.await_start()
+    assert type(failure.value) is kind
+    assert (words in str(failure.value)) == (kind is WorkerError)
+
+
+class NobodyElse:
+    """In place of the limits on all that a worker starts: this one starts nothing."""
+
+    def begin(self, walls: list[str]) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A device that others have filled: nobody is blamed, no wall is given up, and nothing is left open."""
 
+import ctypes
 import logging
 import os
 import sys
@@ -13,8 +14,9 @@ import pytest
 from tasks.errors import FullDeviceError, MachineError
 from tasks.judge import blocks
 from tasks.judge.cuda import Device
+from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.fork_server import ForkServer
-from tasks.judge.judge import Judge
+from tasks.judge.judge import FULL_REMEDY, Judge
 from tasks.judge.lease import Lease
 from tests.judge_builders import PARAMS
 
@@ -40,6 +42,8 @@ class FullDriver:
             self.called.append(name)
             if name == "cuMemExportToShareableHandle":
                 arguments[0]._obj.value = os.open(os.devnull, os.O_RDONLY)
+            if name == "cuGetErrorString":
+                arguments[1]._obj.value = b"out of memory"
             return 2 if name == self.failing else 0
 
         return call
@@ -84,9 +88,18 @@ def test_memory_that_cannot_be_mapped_is_given_back(failing: str) -> None:
     assert driver.called.count("cuMemAddressFree") == was_reserved
 
 
+def test_a_device_without_memory_for_another_process_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: FullDriver("cuDevicePrimaryCtxRetain"))
+    with pytest.raises(
+        MachineError, match=r"cuda:3 has no memory left: .*; end what uses it, or judge on another"
+    ) as kept:
+        Device(3)
+    assert is_about_full_device(str(kept.value))  # what a worker prints tells its referee
+
+
 def test_a_full_device_is_not_taken_for_one_that_another_user_may_not_use(server: ForkServer) -> None:
     judge = Judge(PARAMS)
-    with pytest.raises(MachineError, match="end what uses the device"):
+    with pytest.raises(MachineError, match=FULL_REMEDY):
         judge._walls(server, core=0)
 
 

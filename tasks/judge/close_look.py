@@ -20,10 +20,10 @@ from tasks.judge.equality import (
     as_array,
     epsilon,
     is_inexact,
-    num_rows,
     pieces,
     pieces_of_rows,
     rms_of_rows,
+    rows_of,
     widened,
 )
 from tasks.judge.wire import TensorSpec, offsets
@@ -97,7 +97,7 @@ def compare_closely(
         if moved is None:
             found = _one_of(ours, [theirs, exact, *look.others[index]])
         else:
-            rows = num_rows(spec) if by_row else 1
+            rows = rows_of(spec) if by_row else 1
             found = _compare_floats(
                 ours, theirs, exact, moved, look.rounded[index], spec, num_rows=rows, by_value=by_value
             )

@@ -58,7 +58,7 @@ class Device:
     Methods raise MemoryError where others leave the device no room, and MachineError where the driver fails otherwise.
 
     Raises:
-        MachineError: if there is no such device, or no driver.
+        MachineError: if there is no such device, no driver, or no memory left for another process on it.
     """
 
     def __init__(self, index: int) -> None:
@@ -75,7 +75,11 @@ class Device:
             self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._handle)
             self._call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(self._properties), 0)
             self._call("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
-        except (MachineError, MemoryError) as error:
+        except MemoryError as error:
+            raise MachineError(
+                f"cuda:{index} has no memory left: {error}; end what uses it, or judge on another"
+            ) from error
+        except MachineError as error:
             raise MachineError(f"cuda:{index} cannot be used: {error}; set judge.device to cpu") from error
         self._granularity = granularity.value
 

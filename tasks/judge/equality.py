@@ -81,9 +81,9 @@ def compare(
 def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
     """Whether the allowance would do on a scale of its own for every row, a slice along the first dimension."""
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
-        if not is_inexact(spec) or num_rows(spec) == 1:
+        if not is_inexact(spec) or rows_of(spec) == 1:
             continue
-        ours, theirs = (as_array(block, spec, start).reshape(num_rows(spec), -1) for block in (actual, truth))
+        ours, theirs = (as_array(block, spec, start).reshape(rows_of(spec), -1) for block in (actual, truth))
         with np.errstate(all="ignore"):
             difference = np.abs(ours - theirs)
             scales = np.sqrt(_row_squares(theirs) / theirs.shape[1])
@@ -109,7 +109,7 @@ def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[Tensor
     return False
 
 
-def num_rows(spec: TensorSpec) -> int:
+def rows_of(spec: TensorSpec) -> int:
     """Slices along the first dimension that has several, or 1 where they would be too short to have a scale."""
     rows = next((size for size in spec.shape if size > 1), 1)
     return rows if spec.num_items >= rows * MIN_ROW_ITEMS else 1
@@ -246,7 +246,7 @@ def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 def pieces(values: np.ndarray) -> list[slice]:
     """Parts that stay in the cache: large temporaries cost more than what is computed with them."""
-    step = PIECE_ITEMS if is_on_host(values) else DEVICE_PIECE_ITEMS
+    step = _piece_items(values)
     return [slice(at, at + step) for at in range(0, values.size, step)]
 
 
@@ -257,11 +257,15 @@ def pieces_of_rows(values: np.ndarray, num_rows: int) -> list[tuple[slice, int]]
     [(slice(0, 6, None), 2)]
     """
     per_row = values.size // num_rows
-    at_once = max(1, (PIECE_ITEMS if is_on_host(values) else DEVICE_PIECE_ITEMS) // per_row)
+    at_once = max(1, _piece_items(values) // per_row)
     return [
         (slice(first * per_row, min(first + at_once, num_rows) * per_row), min(at_once, num_rows - first))
         for first in range(0, num_rows, at_once)
     ]
+
+
+def _piece_items(values: np.ndarray) -> int:
+    return PIECE_ITEMS if is_on_host(values) else DEVICE_PIECE_ITEMS
 
 
 def _quick_rms(values: np.ndarray) -> float:

@@ -42,6 +42,7 @@ STUDY_CPU_S = 24 * 3600
 ATTEMPTS = 2
 SWITCH_S = 2e-4
 """With a device many threads compare large outputs; the one that stops a worker must not wait 5 ms for each of them."""
+FULL_REMEDY = "lower judge.workers, end what else uses the device, or judge on a larger one"
 NOT_OPEN = "the judge is not open; use it in a with statement"
 DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks like
 
@@ -200,6 +201,8 @@ class Judge:
                     if not isinstance(error, RefusedError) or error.status in DISK_STATUSES:
                         server.require_space()
                     if self._may_be_crowded(error):
+                        if is_crowded and isinstance(error, FullDeviceError):
+                            raise FullDeviceError(f"{error}; {FULL_REMEDY}") from error
                         if is_crowded:
                             raise
                         is_crowded = True
@@ -302,7 +305,7 @@ class Judge:
             try:
                 probe = server.spawn(arena_bytes=1 << 20, core=core, uid=uid, memory_bytes=1 << 30, cpu_s=60)
             except FullDeviceError as error:
-                raise MachineError(f"{error}; end what uses the device, or judge on another") from error
+                raise MachineError(f"{error}; {FULL_REMEDY}") from error
             except WorkerError as error:  # another user may not use the device
                 last = error
                 continue

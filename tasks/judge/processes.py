@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import WorkerError
+from tasks.errors import FullDeviceError, WorkerError
 from tasks.judge import blocks, remote_memory
 from tasks.judge.cuda import DeviceArena
+from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.lease import ALONE, AT_LARGE, MAY_COMPILE, Lease
 from tasks.judge.walls.crowd import Crowd
 from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded
@@ -77,6 +78,7 @@ class WorkerProcess:
 
         Raises:
             WorkerError: if it does not; no candidate is to blame before it is loaded.
+            FullDeviceError: if that was because others have left its device no memory.
         """
         deadline = time.monotonic() + START_S
         try:
@@ -93,6 +95,8 @@ class WorkerProcess:
             self.is_readable = is_safe and remote_memory.is_readable(self.pid, int(answer["probe"]))
         except (WireError, DeadlineError, OSError, KeyError, ValueError) as error:
             self.end()
+            if self._lease is not None and is_about_full_device(self._channel.log):
+                raise FullDeviceError("a worker process did not start: the device has no memory left for it") from error
             raise WorkerError(f"a worker process did not start: {error!r} {self._channel.log}") from error
 
     def ask(self, operation: str, deadline: float, **fields: Any) -> dict[str, Any]:

@@ -116,6 +116,8 @@ def sample_ids(
                 on_progress(len(batch))
     finally:
         policy.model.train(was_training)
+    # What PyTorch keeps for the next batch is missing to whoever judges these completions on the same device.
+    torch.cuda.empty_cache()
     return completions
 
 
@@ -146,9 +148,7 @@ def _completed(
             f"{len(prompts)} completions do not fit into memory side by side; {len(prompts) // 2} are written at once "
             f"instead (policy.completions_at_once in params.yaml)"
         )
-    # Only here is the error gone, and with it what it held.
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    torch.cuda.empty_cache()  # only here is the error gone, and with it what it held
     return None
 
 
