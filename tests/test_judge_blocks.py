@@ -1,12 +1,15 @@
 """Blocks are computed with alike in the host's memory and on a device."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from tasks.judge import block_kernels, blocks, equality
 from tasks.judge.close_look import CloseLook, compare_closely
 from tasks.judge.distributions import DISTRIBUTIONS, domains, transformed
-from tasks.judge.wire import TensorSpec
+from tasks.judge.wire import TensorSpec, offsets
+from tests.device_arrays import DeviceArray, module_like_cupy
 
 SPEC = TensorSpec.from_json(["float32", [300, 70]])
 RNG = np.random.default_rng(0)
@@ -23,7 +26,23 @@ def test_everything_that_is_computed_with_blocks_runs_before_anybody_waits_for_i
     places = []
     block_kernels.compile_all(lambda block: places.append(block.size) or block)
     assert places
-    assert set(places) == {block_kernels.SPEC.num_bytes}
+    assert set(places) == {block_kernels.SPEC.num_bytes, offsets(block_kernels.SEVERAL)[1]}
+
+
+def test_everything_that_is_computed_with_blocks_keeps_to_what_arrays_of_a_device_can_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", module_like_cupy())
+    block_kernels.compile_all(DeviceArray)
+
+
+def test_arrays_of_a_device_never_become_those_of_the_host_unasked() -> None:
+    there = DeviceArray(TRUTH)
+    for convert in (np.asarray, np.ascontiguousarray, lambda array: array + TRUTH):
+        with pytest.raises(TypeError):
+            convert(there)
+    assert not blocks.is_on_host(there)
+    assert blocks.on_host(there) == pytest.approx(TRUTH)
 
 
 @pytest.mark.gpu

@@ -6,16 +6,24 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernelbench_builders import CONSTANT, released, right, write_lines, wrong
+from kernelbench_builders import CONSTANT, reference, released, right, write_lines, wrong
+from report_builders import verdict
 
 from flows.cli import main
 from flows.kernelbench.docket import Docket
+from flows.kernelbench.records import read_records, verdict_rows
 from tasks.history.store import History
+from tasks.judge.baselines import baseline_candidate
+from tasks.judge.verdict import Speedup, Timing
+from tasks.problems.problem import Problem, Split
+from tasks.report.rejudged import Answer
 
 ROOT = Path(__file__).parent.parent
+PROBLEM = Problem(problem_id="level1/1", level=1, family="", split=Split.HELD_OUT, source=reference(1))
 CRASHES = right(3).replace("torch.relu", "torch.no_such_function")
 NOT_ON_GPU_MACHINES = ("polars", "duckdb", "prefect", "dvc", "mlflow", "datasets", "plotly", "libcst", "trl")
 WITHOUT_THEM = f"""
@@ -132,6 +140,42 @@ def test_a_killed_run_keeps_its_verdicts_and_goes_on(folder, capsys):
     assert len({(row["problem_hash"], row["candidate_id"]) for row in after}) == len(after) == 2
 
 
+def test_the_published_records_of_a_run_are_gone_on_with(folder, capsys):
+    assert main(command("--only", "level1/2", "level1/3")) == 0
+    (folder / "out/verdicts.parquet").rename(folder / "published.parquet")
+    before = verdicts(folder)
+    capsys.readouterr()
+    assert main(command("--records", "published.parquet", out="other")) == 0
+    said = capsys.readouterr().err
+    assert f"published.parquet: {len(before)} of {len(before)} verdicts are news" in said
+    assert f"{len(before)} of 9 have verdicts" in said
+    assert verdicts(folder, out="other")[: len(before)] == before
+    assert main(command("--records", "published.parquet", "--report-only", out="other")) == 0
+    assert f"published.parquet: 0 of {len(before)} verdicts are news" in capsys.readouterr().err
+
+
+def test_a_verdict_of_the_long_tier_keeps_its_speedup_in_published_records(tmp_path):
+    import polars
+
+    settled = Speedup(median=1.11, low=1.0, high=1.2)
+    timing = Timing(baseline="eager", reference_ms=(2.0, 2.0), candidate_ms=(1.0, 1.0), settled=settled)
+    kept = replace(verdict(baseline_candidate(PROBLEM, "eager"), speedup=2.0), protocol="paired-6-long", timing=timing)
+    answer = Answer(problem_hash=PROBLEM.problem_hash, origin="baseline:eager", verdict=kept)
+    polars.DataFrame(list(verdict_rows({"": PROBLEM}, [answer]))).write_parquet(tmp_path / "verdicts.parquet")
+    assert read_records(tmp_path / "verdicts.parquet") == [answer]
+
+
+def test_two_protocols_on_one_device_have_each_a_section(folder):
+    assert main(command("--only", "level1/2", "level1/3")) == 0
+    older = [{**row, "protocol": "paired-5"} for row in verdicts(folder)]
+    write_lines(folder / "out/verdicts.jsonl", *verdicts(folder), *older)
+    assert main(command("--report-only")) == 0
+    headings = [line for line in (folder / "out/report.md").read_text().splitlines() if line.startswith("## ")]
+    assert len(headings) == 3
+    assert headings[0] == "## All devices"
+    assert sum("paired-5" in heading for heading in headings) == 1
+
+
 def test_it_stops_in_time_and_says_how_far_it_came(folder, capsys):
     assert main(command("--stop-after-s", "0.001")) == 0
     assert "0 of 9 have verdicts; 9 to go: give the command again" in capsys.readouterr().err
@@ -190,6 +234,26 @@ def test_baselines_come_from_the_history_the_next_time(folder, capsys):
             row["checks"],
             pytest.approx(row["judged_at"], abs=1e-5),
         )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read as Parquet"),
+        (b"no table", "cannot be read as Parquet"),
+        ("table", "holds other rows than"),
+    ],
+)
+def test_records_that_are_none_are_refused_in_words(folder, capsys, content, words):
+    import polars
+
+    path = folder / "other.parquet"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        polars.DataFrame({"problem_id": ["level1/1"]}).write_parquet(path)
+    assert main(command("--records", "other.parquet", "--report-only")) == 1
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

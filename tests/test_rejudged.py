@@ -13,7 +13,14 @@ from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Check, Status, Track
 from tasks.problems.problem import Problem, Split
 from tasks.report.rejudged import Answer, Rejudged, device_results
-from tasks.report.rejudged_tables import beaten_table, device_table, device_tables, fate_table, side_by_side
+from tasks.report.rejudged_tables import (
+    beaten_table,
+    device_table,
+    device_tables,
+    fate_table,
+    same_kernels_table,
+    side_by_side,
+)
 from tasks.variants.candidate import Candidate
 from tasks.variants.imported import ImportedKernel
 
@@ -143,6 +150,28 @@ def test_devices_and_versions_are_never_mixed():
     table = rows(device_table(results))
     assert [row["device"] for row in table if row["over"] == "eager"] == ["NVIDIA H100", "NVIDIA H200", "NVIDIA H100"]
     assert all(each.rows or each.title for result in results for each in device_tables(result))
+
+
+def test_devices_are_compared_by_the_kernels_that_all_have_judged():
+    there = [
+        answer(KERNELS[0].candidate, speedup=3.0, device="NVIDIA H200"),
+        answer(KERNELS[2].candidate, speedup=9.0, device="NVIDIA H200"),
+    ]
+    table = rows(same_kernels_table(device_results(PROBLEMS, KERNELS, [*ANSWERS, *there])))
+    shared = {"kernels": "1", "same fate": "1", "usable": "1", "usable on all": "1"}
+    assert [row["device"] for row in table] == ["NVIDIA H100", "NVIDIA H200"]
+    assert all(row[name] == number for row in table for name, number in shared.items())
+    assert [row["geomean of these"] for row in table] == ["2.00x", "3.00x"]
+    assert [row["over the first device's, median"] for row in table] == ["1.00x", "1.50x"]
+    assert [row["range"] for row in table] == ["1.00 to 1.00", "1.50 to 1.50"]
+
+
+def test_a_kernel_that_fails_on_one_device_has_another_fate_there():
+    there = [answer(KERNELS[0].candidate, status=Status.WRONG_OUTPUT, failed="output_kept", device="NVIDIA H200")]
+    first, second = rows(same_kernels_table(device_results(PROBLEMS, KERNELS, [*ANSWERS, *there])))
+    assert (first["kernels"], first["same fate"], first["usable"], first["usable on all"]) == ("1", "1", "1", "0")
+    assert (second["kernels"], second["same fate"], second["usable"], second["usable on all"]) == ("1", "0", "0", "0")
+    assert first["geomean of these"] == second["range"] == "-"
 
 
 def test_of_two_verdicts_on_one_text_the_later_counts():

@@ -55,6 +55,14 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
         "--proposals", type=int, default=4, metavar="K", help="candidates of --provider a problem (default: 4)"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="verdicts and tables; continued")
+    parser.add_argument(
+        "--records",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="verdicts.parquet of earlier runs, to go on with",
+    )
     parser.add_argument("--device", default="cpu", help="cpu, cuda:N, or cuda for every GPU (default: cpu)")
     parser.add_argument("--ray", metavar="ADDRESS", help="judge on a Ray cluster: HOST:PORT, auto, or local")
     parser.add_argument(
@@ -92,6 +100,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         )
     wanted = [kernel for kernel in kernels if kernel.problem_id in chosen]
     with sigterm_as_exit(), Docket.open(arguments.out) as docket:
+        for path in arguments.records:
+            _take_over(path, problems, docket)
         if arguments.provider:
             wanted += proposals(chosen.values(), arguments.out, device=arguments.device, count=arguments.proposals)
         failures = 0 if arguments.report_only else _judge(arguments, chosen, wanted, docket)
@@ -118,6 +128,17 @@ def _read_kernels(paths: Iterable[Path], problems: Mapping[str, Problem]) -> "li
         _say_mistakes(imported.mistakes)
         kernels += imported.kernels
     return kernels
+
+
+def _take_over(path: Path, problems: Mapping[str, Problem], docket: "Docket") -> None:
+    if find_spec("polars") is None:
+        raise RecordError(
+            f"{path} cannot be read: polars is not installed here; --out brings its verdicts from elsewhere"
+        )
+    from flows.kernelbench.records import read_records
+
+    answers = read_records(path)
+    _say(f"{path.name}: {docket.take_over(answers, problems.values())} of {len(answers)} verdicts are news")
 
 
 def _judge(

@@ -94,9 +94,21 @@ class Docket:
             verdict=verdict,
             is_recalled=is_recalled,
         )
-        about = {"problem_hash": answer.problem_hash, "origin": answer.origin, "is_recalled": is_recalled}
+        self._write(answer, problem_set=case.problem.problem_set)
+
+    def take_over(self, answers: Iterable[Answer], problems: Iterable[Problem]) -> int:
+        """Write down what others were answered about these problems, but for what is known; how many that were."""
+        sets = {problem.problem_hash: problem.problem_set for problem in problems}
+        known = {_identity(answer) for answer in self.answers}
+        news = [each for each in answers if each.problem_hash in sets and _identity(each) not in known]
+        for answer in news:
+            self._write(answer, problem_set=sets[answer.problem_hash])
+        return len(news)
+
+    def _write(self, answer: Answer, *, problem_set: str) -> None:
+        about = {name: getattr(answer, name) for name in ("problem_hash", "origin", "is_recalled")}
         with self._lock:
-            self._journal.append([{"problem_set": case.problem.problem_set, **about, **verdict.to_json()}])
+            self._journal.append([{"problem_set": problem_set, **about, **answer.verdict.to_json()}])
             self.answers.append(answer)
 
     def pending(self, cases: Sequence[DocketCase], judge: AnyJudge) -> list[DocketCase]:
@@ -239,6 +251,11 @@ def judge_all(
         bar.close()
         # Not waiting: whoever interrupts us closes the judge next, which ends what is running.
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _identity(answer: Answer) -> tuple[object, ...]:
+    verdict = answer.verdict
+    return answer.problem_hash, verdict.candidate_id, verdict.device, verdict.protocol, verdict.judged_at
 
 
 def _answer(row: Mapping[str, Any], path: Path) -> Answer:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.judge.verdict import Verdict
+from flows.kernelbench.records import verdict_rows
 from tasks.problems.problem import Problem
 from tasks.report.baselines import best_baseline, over
 from tasks.report.page import render_tables
 from tasks.report.rejudged import Answer, DeviceResult, device_results
-from tasks.report.rejudged_tables import device_table, device_tables
+from tasks.report.rejudged_tables import device_table, device_tables, same_kernels_table
 from tasks.report.tables import to_markdown
 from tasks.variants.imported import ImportedKernel
 
@@ -27,9 +27,12 @@ def write_report(
     results = device_results(problems, kernels, [answer for answer in answers if answer.problem_hash in asked])
     sets = ", ".join(sorted({problem.problem_set for problem in problems.values()}))
     title = f"Kernels rejudged: {sets}"
-    sections = {result.label: [table for table in device_tables(result) if table.rows] for result in results}
+    sections = {
+        f"{result.label}, protocol {result.protocol}": [table for table in device_tables(result) if table.rows]
+        for result in results
+    }
     if len(results) > 1:
-        sections = {"All devices": [device_table(results)], **sections}
+        sections = {"All devices": [device_table(results), same_kernels_table(results)], **sections}
     lines = [f"# {title}", "", f"{len(problems)} problems. Every speedup is the reference's time / the kernel's.", ""]
     for heading, tables in sections.items():
         lines += [f"## {heading}", "", *map(to_markdown, tables)]
@@ -37,7 +40,7 @@ def write_report(
     paths[0].write_text("\n".join(lines))
     paths[1].write_text(render_tables(title, sections))
     polars.DataFrame(list(_kernel_rows(results)), infer_schema_length=None).write_parquet(paths[2])
-    polars.DataFrame(list(_verdict_rows(problems, answers)), infer_schema_length=None).write_parquet(paths[3])
+    polars.DataFrame(list(verdict_rows(problems, answers)), infer_schema_length=None).write_parquet(paths[3])
     return paths
 
 
@@ -72,29 +75,3 @@ def _kernel_rows(results: Iterable[DeviceResult]) -> Iterator[dict[str, Any]]:
                     "speedup_over_best_low": versus.low if versus else None,
                     "speedup_over_best_high": versus.high if versus else None,
                 }
-
-
-def _verdict_rows(problems: Mapping[str, Problem], answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
-    """Every verdict with all of its rounds, baselines included."""
-    sets = {problem.problem_hash: problem.problem_set for problem in problems.values()}
-    for answer in answers:
-        if answer.problem_hash in sets:
-            yield {
-                "problem_set": sets[answer.problem_hash],
-                "problem_hash": answer.problem_hash,
-                "origin": answer.origin,
-                **_flat(answer.verdict),
-            }
-
-
-def _flat(verdict: Verdict) -> dict[str, Any]:
-    speedup = verdict.timing.speedup if verdict.timing else None
-    row = {name: value for name, value in verdict.to_json().items() if name not in ("environment", "checks", "settled")}
-    return {
-        **row,
-        "speedup": speedup.median if speedup else None,
-        "speedup_low": speedup.low if speedup else None,
-        "speedup_high": speedup.high if speedup else None,
-        "environment": [{"name": name, "value": value} for name, value in verdict.environment.items()],
-        "checks": [{"name": c.name, "passed": c.passed, "evidence": c.evidence} for c in verdict.checks],
-    }

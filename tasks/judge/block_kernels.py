@@ -4,7 +4,7 @@ That takes up to a second each, once on a machine since CuPy keeps them, and nob
 device.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,9 +12,12 @@ from tasks.judge import equality
 from tasks.judge.close_look import CloseLook, compare_closely
 from tasks.judge.degenerate import effortless_answers
 from tasks.judge.distributions import DISTRIBUTIONS, domains, mixed, transformed
-from tasks.judge.wire import TensorSpec
+from tasks.judge.right_answers import RightAnswers
+from tasks.judge.wire import TensorSpec, offsets
 
 SPEC = TensorSpec.from_json(["float32", [64, 64]])
+SEVERAL = [TensorSpec.from_json([dtype, [3_000]]) for dtype in ("float32", "int64")]
+"""Outputs whose rows are in no one piece, nor cut into equal ones."""
 
 
 def compile_all(placed: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -34,6 +37,17 @@ def compile_all(placed: Callable[[np.ndarray], np.ndarray]) -> None:
         _compare_in_every_way(one, other)
         for _, answer in effortless_answers(one, other, [SPEC]):
             equality.compare(answer, one, [SPEC], [1e-6])
+    whole = rng.integers(0, 2, offsets(SEVERAL)[1], dtype=np.uint8)
+    for specs, block in ([SPEC], one), (SEVERAL, placed(whole)):
+        _compare_together(np.stack([block, block]), specs)
+
+
+def _compare_together(rows: np.ndarray, specs: Sequence[TensorSpec]) -> None:
+    equality.quick_errors(rows, rows, specs, [1e-6] * len(specs))
+    equality.are_same(rows, list(rows))
+    answers = RightAnswers(specs)
+    answers.add(list(rows), list(rows))
+    answers.has(rows[0], rows[1])
 
 
 def _compare_in_every_way(one: np.ndarray, other: np.ndarray) -> None:

@@ -6,6 +6,7 @@ host.
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,10 @@ import numpy as np
 
 logger = logging.getLogger(__name__)
 
+Blocks = Sequence[np.ndarray] | np.ndarray
+"""Several of one size: on a device uint8 of shape (blocks, bytes)."""
+ROW_PIECE_ITEMS = 1024
+"""What a row is cut into where it is reduced."""
 DEVICE_SHARE = 0.15
 """Of the device's memory: what all blocks of this process may take at most."""
 
@@ -61,19 +66,33 @@ def random_integers(rng: np.random.Generator, high: int, like: np.ndarray, dtype
     return made.astype(dtype)
 
 
+def by_row(reduce: Callable[..., Any], rows: np.ndarray) -> Any:
+    """What np.max, np.any or np.sum reduces each row to; where it sums, of a dtype that holds the sum.
+
+    By pieces of the rows first, since a device has one block of threads for each result.
+    """
+    whole = rows.shape[1] // ROW_PIECE_ITEMS * ROW_PIECE_ITEMS
+    if whole > ROW_PIECE_ITEMS:
+        pieces = reduce(rows[:, :whole].reshape(len(rows), -1, ROW_PIECE_ITEMS), axis=2)
+        rows = pieces if whole == rows.shape[1] else np.concatenate([pieces, rows[:, whole:]], axis=1)
+    return reduce(rows, axis=1)
+
+
 def copied_to_device(block: np.ndarray, index: int) -> np.ndarray:
     """A copy on the device with this index."""
     placed: np.ndarray = _cupy_on(index).asarray(block)
     return placed
 
 
-def copied_on_device(address: int, num_bytes: int, index: int) -> np.ndarray:
-    """A copy of memory of the device that CuPy did not make."""
+def copied_on_device(addresses: Sequence[int], num_bytes: int, index: int) -> np.ndarray:
+    """Copies of pieces of the device's memory that CuPy did not make: uint8 of shape (addresses, bytes)."""
     cupy = _cupy_on(index)
-    memory = cupy.cuda.UnownedMemory(address, num_bytes, None)
-    copy: np.ndarray = cupy.ndarray(num_bytes, dtype=np.uint8, memptr=cupy.cuda.MemoryPointer(memory, 0)).copy()
+    rows: np.ndarray = cupy.empty((len(addresses), num_bytes), dtype=np.uint8)
+    for row, address in zip(rows, addresses, strict=True):
+        memory = cupy.cuda.UnownedMemory(address, num_bytes, None)
+        row.data.copy_from_device_async(cupy.cuda.MemoryPointer(memory, 0), num_bytes)
     cupy.cuda.get_current_stream().synchronize()  # before the worker goes on and writes there
-    return copy
+    return rows
 
 
 def _cupy_on(index: int) -> Any:

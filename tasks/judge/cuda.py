@@ -11,6 +11,7 @@ import functools
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -256,9 +257,13 @@ class DeviceArena:
 
     def read_block(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy of inputs or outputs, on the device if CuPy is installed."""
+        return self.read_blocks([at], num_bytes)[0]
+
+    def read_blocks(self, places: Sequence[int], num_bytes: int) -> blocks.Blocks:
+        """Copies of several of one size."""
         if not blocks.has_cupy():
-            return self.read(at, num_bytes)
-        return blocks.copied_on_device(self._address + at, num_bytes, self._device.index)
+            return [self.read(at, num_bytes) for at in places]
+        return blocks.copied_on_device([self._address + at for at in places], num_bytes, self._device.index)
 
     def placed(self, block: np.ndarray) -> np.ndarray:
         """Inputs that were drawn, there as well."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tasks.judge.blocks import is_on_host
+from tasks.judge.blocks import Blocks, by_row, is_on_host, on_host
 from tasks.judge.wire import TensorSpec, offsets
 
 OWN_ERROR_FACTOR = 8.0
@@ -22,6 +22,8 @@ ALLOWED_ULPS_HALF = 4.0
 UNKNOWN_OWN_ERROR_SHARE = 0.25
 MIN_ROW_ITEMS = 16
 GROSS_SHARE, MANY = 2.0**-7, 0.25
+AT_ONCE_BYTES = 64 << 20
+"""Of outputs whose errors are computed together: on the way they take four times as much."""
 PIECE_ITEMS, DEVICE_PIECE_ITEMS = 1 << 17, 1 << 25
 TINY = np.finfo(np.float32).tiny
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -76,6 +78,52 @@ def compare(
                 max_error=found.max_error, detail=f"output {index}: {found.detail}" if found.detail else ""
             )
     return worst
+
+
+def quick_errors(actual: Blocks, truth: Blocks, specs: Sequence[TensorSpec], own_errors: Sequence[float]) -> np.ndarray:
+    """The errors of several blocks as multiples of what is allowed, float64 of shape (blocks,), with no word on more.
+
+    Above 1 or NaN may still be right where blocks are on a device: `compare` decides then, which looks at one block at
+    a time and waits for the device for each number.
+    """
+    if is_on_host(actual[0]) or len(actual) * actual[0].size > AT_ONCE_BYTES:
+        pairs = zip(actual, truth, strict=True)
+        return np.array([compare(ours, theirs, specs, own_errors).max_error for ours, theirs in pairs])
+    return errors_at_once(actual, truth, specs, own_errors)  # type: ignore[arg-type]
+
+
+def errors_at_once(
+    actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec], own_errors: Sequence[float]
+) -> np.ndarray:
+    """The errors of quick_errors, computed for all blocks together where they are.
+
+    At most 1 only where values are equal on the tensor's own scale; where that is zero or none, infinite or NaN.
+    """
+    worst = np.zeros(len(actual))
+    for spec, start, own_error in zip(specs, offsets(specs)[0], own_errors, strict=True):
+        if not spec.num_items:
+            continue
+        ours, theirs = (as_array(rows, spec, start) for rows in (actual, truth))
+        with np.errstate(all="ignore"):
+            if is_inexact(spec):
+                squares = on_host(by_row(np.sum, np.square(theirs, dtype=np.float64)))
+                difference = on_host(by_row(np.max, np.abs(ours - theirs)))  # NaN where there is one
+                base = max(OWN_ERROR_FACTOR * own_error, allowed_share(spec)) * np.sqrt(squares / theirs.shape[1])
+                errors = np.where(np.isfinite(base) & (base > 0), difference / base, np.inf)
+                errors[difference == 0] = 0.0
+            else:
+                errors = np.where(on_host(by_row(np.any, ours != theirs)), np.inf, 0.0)
+        worst = np.maximum(worst, errors)
+    return worst
+
+
+def are_same(ones: Blocks, others: Blocks) -> np.ndarray:
+    """For each of several blocks of one size whether it is the other, byte for byte."""
+    if is_on_host(ones[0]):
+        return np.array([np.array_equal(one, other) for one, other in zip(ones, others, strict=True)])
+    words, other_words = (np.stack(list(blocks)).view(np.uint64) for blocks in (ones, others))
+    found: np.ndarray = ~on_host(by_row(np.any, words != other_words))
+    return found
 
 
 def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
@@ -158,8 +206,11 @@ def unknown_own_error(spec: TensorSpec) -> float:
 
 
 def as_array(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
-    """The tensor's values within a block, complex numbers as pairs; bfloat16 is widened, the rest is a view."""
-    raw = block[start : start + spec.num_bytes]
+    """The tensor's values within a block, complex numbers as pairs; bfloat16 is widened, the rest is a view.
+
+    Where blocks are rows, so are the values.
+    """
+    raw = block[..., start : start + spec.num_bytes]
     if spec.dtype == "bfloat16":
         return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
     return raw.view(_PARTS.get(spec.dtype, np.dtype(spec.dtype)))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tasks.errors import WorkerError
+from tasks.judge import equality
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import MIN_SLOTS, Answers, Layout, Program, StateRow
 from tasks.judge.reference import refusal
@@ -171,11 +172,13 @@ class Pair:
             lambda reference, deadline: reference.calls_on_device(blocks, order, deadline, cold=cold)
         )
 
-    def has_inputs(self, block: np.ndarray, *, slot: int) -> bool:
-        """Whether the candidate's inputs still are what it was given."""
-        at = self.candidate.layout.inputs_at[slot]
-        with self.referees_turn():
-            return bool(np.array_equal(self.candidate.worker.arena.read_block(at, block.size), block))
+    def have_inputs(self, blocks: Sequence[np.ndarray], *, slots: Sequence[int]) -> np.ndarray:
+        """For each of these slots whether the candidate's inputs there still are what it was given: bool, one a slot.
+
+        To be asked within a referee's turn.
+        """
+        places = [self.candidate.layout.inputs_at[slot] for slot in slots]
+        return equality.are_same(self.candidate.worker.arena.read_blocks(places, blocks[0].size), blocks)
 
     def referees_turn(self) -> contextlib.AbstractContextManager[None]:
         """For what is computed here with inputs and outputs."""
@@ -204,9 +207,11 @@ class Pair:
 
     def close(self) -> None:
         """End both processes."""
-        self.candidate.worker.end()
-        if self._reference is not None:
-            self._reference.worker.end()
+        programs = [each for each in (self.candidate, self._reference) if each is not None]
+        for program in programs:  # a driver takes a while to let go of a process, and may do so for both at once
+            program.worker.kill()
+        for program in programs:
+            program.worker.end()
 
     def _ask_reference(self, question: Callable[[Program, float], Answer]) -> Answer:
         """Put a question to the reference, whose process starts when the candidate has answered for the first time."""

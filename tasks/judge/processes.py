@@ -181,9 +181,13 @@ class WorkerProcess:
                     os.kill(pid, signal.SIGSTOP)
             self._stopped += new
 
+    def kill(self) -> None:
+        """Begin to end the worker, without waiting for it."""
+        self._signal(signal.SIGKILL)
+
     def end(self) -> None:
         """End the worker with everything it started, and wait until nothing of it is left."""
-        self._signal(signal.SIGKILL)
+        self.kill()
         deadline = time.monotonic() + END_S
         while (left_s := deadline - time.monotonic()) > 0:
             if select.select([self._life_fd], [], [], left_s)[0] and not os.read(self._life_fd, 32):

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from tasks.judge import remote_memory
+from tasks.judge.blocks import Blocks
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.wire import MAX_TENSORS, TensorSpec, WireError, aligned, offsets
 
@@ -90,17 +91,30 @@ class OutputPlace:
 
 
 class LazyBytes(Sequence[np.ndarray]):
-    """Outputs that are read when somebody looks: they stay as they are until the worker is asked again."""
+    """Outputs that are read when somebody looks: they stay as they are until the worker is asked again.
 
-    def __init__(self, places: Sequence[OutputPlace], read: Callable[[OutputPlace], np.ndarray]) -> None:
+    Reading one takes a turn of the device; reading several together is to be done within one.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[OutputPlace],
+        read: Callable[[OutputPlace], np.ndarray],
+        read_several: Callable[[Sequence[OutputPlace]], Blocks],
+    ) -> None:
         self._places = places
         self._read = read
+        self._read_several = read_several
 
     def __len__(self) -> int:
         return len(self._places)
 
     def __getitem__(self, index: Any) -> Any:
         return self._read(self._places[index])
+
+    def several(self, indices: Sequence[int]) -> Blocks:
+        """Those, which have one form."""
+        return self._read_several([self._places[index] for index in indices])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +129,12 @@ class Answers:
     """The same with all the time in which the worker could have run, a little before and after."""
     device_ms: float = 0.0
     """Between two events on the device around the calls, as the worker says; 0 without a device."""
+
+    def several(self, slots: Sequence[int]) -> Blocks:
+        """The outputs of several calls that have one form; to be asked within a referee's turn."""
+        if isinstance(self.outputs, LazyBytes):
+            return self.outputs.several(slots)
+        return [self.outputs[slot] for slot in slots]
 
 
 class Program:
@@ -236,7 +256,7 @@ class Program:
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         return Answers(
             specs=[place.specs for place in handed_over],
-            outputs=LazyBytes(handed_over, self._bytes_at)
+            outputs=LazyBytes(handed_over, self._bytes_at, self._several_at)
             if fields.get("order")
             else [*map(self._bytes_at, handed_over)],
             taken_ms=taken.inner_ms,
@@ -255,6 +275,10 @@ class Program:
                 return self.worker.arena.read_block(place.at, num_bytes)
         pieces = [(address, spec.num_bytes) for address, spec in zip(place.addresses, place.specs, strict=True)]
         return remote_memory.read(self.worker.pid, pieces, starts, num_bytes)
+
+    def _several_at(self, places: Sequence[OutputPlace]) -> Blocks:
+        """Outputs of one form, from a device's arena; the caller has the turn."""
+        return self.worker.arena.read_blocks([place.at for place in places], offsets(places[0].specs)[1])
 
     def _handed_over(self, row: object, at: int) -> OutputPlace:
         """What a worker says about the outputs of one call; only that it makes sense is sure."""

@@ -4,29 +4,23 @@ Holds the truth and the comparison. Nothing of the candidate is imported, unpick
 by the bytes in its arena when it answered.
 """
 
-import hashlib
 import random
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tasks.judge.blocks import on_host
 from tasks.judge.equality import Comparison, form_mismatch
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
+from tasks.judge.right_answers import RightAnswers
 from tasks.judge.study import Study
 from tasks.judge.verdict import Status
-from tasks.judge.wire import ITEM_BYTES, TensorSpec, offsets
+from tasks.judge.wire import TensorSpec
 
 PLAIN = "plain"
 COMPARED, COMPARED_BYTES = 8, 64 << 20
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
-MAX_ANSWERS = 1 << 16
-DIGESTED_BYTES = 1 << 19
-MANY_CHANGES = 8
-"""Of one value for another, from one place of a tensor to the next."""
-FINE_DTYPES = "float32", "float64", "complex64", "complex128"
 FILLINGS = 0, 0, 0x80, 0x40
 """Bytes by which memory that nobody wrote reads as about 3e38 or -1.5, or is left as it is: then, as whenever a call is
 timed, it may be the zeros of a fresh page, so that these tell nobody what is timed."""
@@ -64,7 +58,7 @@ class Trials:
         self._last_truth = np.empty(0, dtype=np.uint8)
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
-        self._right_answers: set[bytes] = set()
+        self._right_answers = RightAnswers(study.output_specs)
         self.num_timed = 0
         """Timed calls that were compared."""
 
@@ -159,7 +153,10 @@ class Trials:
         fresh = self._rng.random() < 0.5
         filling = self._rng.choice(FILLINGS)
         specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
-        self._require_form(specs, block, slot=slot)
+        self._require_form(specs)
+        with self._pair.uncounted(), self._pair.referees_turn():
+            (is_unchanged,) = self._are_unchanged([block], [slot])
+        self._require_inputs(is_unchanged)
         truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
         self._last_truth = truth
         return outputs, self._compare(name, outputs, truth, block, distribution, slot=slot)
@@ -176,24 +173,52 @@ class Trials:
     def compare_timed(self, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers) -> None:
         """Compare the calls of one exchange: all where they are few and small, else some that nobody can foresee."""
         num_affordable = COMPARED_BYTES // max(blocks[0].size + self._pair.output_bytes, 1)
-        for slot in self._rng.sample(range(len(blocks)), min(len(blocks), COMPARED, max(1, num_affordable))):
-            self._require_form(answers.specs[slot], blocks[slot], slot=slot)
-            self._compare("timed_outputs", answers.outputs[slot], truths.outputs[slot], blocks[slot], PLAIN, slot=slot)
-            self.num_timed += 1
+        slots = self._rng.sample(range(len(blocks)), min(len(blocks), COMPARED, max(1, num_affordable)))
+        for slot in slots:
+            self._require_form(answers.specs[slot])
+        # All in one turn of a device, for which others wait. What is read here is what counts, also for a closer look.
+        with self._pair.uncounted(), self._pair.referees_turn():
+            ours, theirs = answers.several(slots), truths.several(slots)
+            given = [blocks[slot] for slot in slots]
+            are_unchanged = self._are_unchanged(given, slots)
+            errors = self._study.yardstick.quick_errors(ours, theirs, PLAIN)
+            are_right = are_unchanged & (errors <= 1.0)  # never for NaN
+            if are_right.all():
+                self._right_answers.add(ours, theirs)
+        self.num_timed += len(slots)
+        if are_right.all():
+            self._note_error(float(errors.max()))
+            return
+        for index, slot in enumerate(slots):
+            self._require_inputs(are_unchanged[index])
+            self._compare("timed_outputs", ours[index], theirs[index], given[index], PLAIN, slot=slot)
 
-    def _require_form(self, specs: Sequence[TensorSpec], block: np.ndarray, *, slot: int) -> None:
-        """Refuse outputs of another form, and a candidate that has written to its inputs, unless the reference does."""
+    def _require_form(self, specs: Sequence[TensorSpec]) -> None:
+        """Refuse outputs of another form."""
         mismatch = form_mismatch(specs, self._study.output_specs)
         if mismatch:
             self._evidence.refuse("output_form", Status.WRONG_OUTPUT, mismatch)
-        if not self._study.changes_inputs and not self._pair.has_inputs(block, slot=slot):
+
+    def _are_unchanged(self, blocks: Sequence[np.ndarray], slots: Sequence[int]) -> np.ndarray:
+        """For each slot whether its inputs still are what they were, unless the reference changes them too."""
+        if self._study.changes_inputs:
+            return np.ones(len(slots), dtype=bool)
+        return self._pair.have_inputs(blocks, slots=slots)
+
+    def _require_inputs(self, is_unchanged: bool) -> None:
+        """Refuse a candidate that has written to its inputs."""
+        if not is_unchanged:
             self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
 
     def _compared(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, is_timed: bool
     ) -> Comparison:
-        found = self._study.yardstick.compare(outputs, truth, distribution)
-        if not found.is_equal or not (is_timed or self._study.yardstick.agree_in_detail(outputs, truth, distribution)):
+        if is_timed:
+            found = self._study.yardstick.compare(outputs, truth, distribution)
+            is_sure = found.is_equal
+        else:
+            found, is_sure = self._study.yardstick.compare_in_detail(outputs, truth, distribution)
+        if not is_sure:
             weights = self._seeds[0], self._state
             looked = self._study.compare_closely(outputs, truth, block, distribution=distribution, weights=weights)
             found = looked or found
@@ -205,14 +230,14 @@ class Trials:
         """The error as a multiple of what is allowed."""
         with self._pair.uncounted():
             found = self._compared(outputs, truth, block, distribution, is_timed=name == "timed_outputs")
-            digest = _digest(outputs)
-            is_news = digest not in self._right_answers and len(self._right_answers) < MAX_ANSWERS
-            if found.is_equal and is_news and _is_no_guess(outputs, truth, self._study.output_specs):
-                self._right_answers.add(digest)
-        self._evidence.max_error = max(self._evidence.max_error or 0.0, min(found.max_error, MAX_ERROR))
+            with self._pair.referees_turn():
+                if found.is_equal:
+                    self._right_answers.add([outputs], [truth])
+                is_replay = not found.is_equal and self._right_answers.has(outputs, truth)
+        self._note_error(found.max_error)
         if found.is_equal:
             return found.max_error
-        if digest in self._right_answers:
+        if is_replay:
             self._evidence.refuse(name, Status.CHEATED, "the answer to other inputs was given again")
         late = self._pair.late_answer(slot=slot)
         if not np.array_equal(late, outputs) and self._study.yardstick.compare(late, truth, distribution).is_equal:
@@ -220,29 +245,5 @@ class Trials:
             self._evidence.refuse(name, Status.CHEATED, words)
         self._evidence.refuse(name, Status.WRONG_OUTPUT, found.detail)
 
-
-def _is_no_guess(outputs: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
-    """Whether a right answer is one that nobody hits without having computed it, so that giving it again is a replay.
-
-    Within what is allowed a constant is the right loss now and then, and a few zeros and ones are the right mask. What
-    changes often is no guess, nor is a fraction that is the reference's to the last of many bits.
-    """
-    ours, theirs = on_host(outputs[:DIGESTED_BYTES]), on_host(truth[:DIGESTED_BYTES])
-    for spec, start in zip(specs, offsets(specs)[0], strict=True):
-        item = ITEM_BYTES[spec.dtype]
-        piece = slice(start, min(start + spec.num_bytes, len(ours) // item * item))
-        items = ours[piece].reshape(-1, item)
-        if np.count_nonzero((items[1:] != items[:-1]).any(axis=1)) >= MANY_CHANGES:
-            return True
-        if spec.dtype in FINE_DTYPES and np.array_equal(ours[piece], theirs[piece]):
-            values = ours[piece].view(spec.dtype)
-            if (np.isfinite(values) & (values != np.round(values))).any():
-                return True
-    return False
-
-
-def _digest(outputs: np.ndarray) -> bytes:
-    """Tells answers apart, large ones by their ends."""
-    found = hashlib.blake2b(on_host(outputs[:DIGESTED_BYTES]).data, digest_size=8)
-    found.update(on_host(outputs[DIGESTED_BYTES:][-DIGESTED_BYTES:]).data)
-    return found.digest()
+    def _note_error(self, error: float) -> None:
+        self._evidence.max_error = max(self._evidence.max_error or 0.0, min(error, MAX_ERROR))

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from tasks.judge.blocks import Blocks
+
 FRAME_BYTES = 192 << 10  # a network of 200 layers names a thousand weights; the kernel's own limit is near 208 KiB
 LOG_BYTES = 4_000
 MAX_LOG_READS = 64
@@ -155,6 +157,10 @@ class Arena:
     def read_block(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy of inputs or outputs, where there is most to be done with them."""
         return self.read(at, num_bytes)
+
+    def read_blocks(self, places: Sequence[int], num_bytes: int) -> Blocks:
+        """Copies of several of one size, at these bytes from the start."""
+        return [self.read_block(at, num_bytes) for at in places]
 
     def placed(self, block: np.ndarray) -> np.ndarray:
         """Inputs that were drawn, there as well."""

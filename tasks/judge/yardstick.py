@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 
 from tasks.judge import equality
+from tasks.judge.blocks import Blocks
 from tasks.judge.close_look import CloseLook, compare_closely
 from tasks.judge.wire import TensorSpec, offsets
 
@@ -48,15 +49,26 @@ class Yardstick:
     def compare(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> equality.Comparison:
         """The usual comparison, on one scale per output."""
         with self._turn():
-            return equality.compare(outputs, truth, self._specs, self._own_errors[distribution])
+            return self._compared(outputs, truth, distribution)
 
-    def agree_in_detail(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> bool:
-        """Whether outputs that were found equal are so in each row and in small values; if not, look closely."""
-        if not self._is_strict:
-            return True
+    def quick_errors(self, outputs: Blocks, truths: Blocks, distribution: str) -> np.ndarray:
+        """Of several outputs, as equality.quick_errors; to be asked within a turn."""
+        return equality.quick_errors(outputs, truths, self._specs, self._own_errors[distribution])
+
+    def compare_in_detail(
+        self, outputs: np.ndarray, truth: np.ndarray, distribution: str
+    ) -> tuple[equality.Comparison, bool]:
+        """The usual comparison, and whether what it found equal is so in each row and in small values as well."""
         with self._turn():
-            is_near = distribution != PLAIN or not equality.differ_grossly(outputs, truth, self._specs)
-            return is_near and equality.rows_agree(outputs, truth, self._specs)
+            found = self._compared(outputs, truth, distribution)
+            return found, found.is_equal and (not self._is_strict or self._agree(outputs, truth, distribution))
+
+    def _compared(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> equality.Comparison:
+        return equality.compare(outputs, truth, self._specs, self._own_errors[distribution])
+
+    def _agree(self, outputs: np.ndarray, truth: np.ndarray, distribution: str) -> bool:
+        is_near = distribution != PLAIN or not equality.differ_grossly(outputs, truth, self._specs)
+        return is_near and equality.rows_agree(outputs, truth, self._specs)
 
     def compare_closely(
         self, outputs: np.ndarray, truth: np.ndarray, look: CloseLook, distribution: str

@@ -199,6 +199,44 @@ def device_table(results: Sequence[DeviceResult]) -> TextTable:
     )
 
 
+def same_kernels_table(results: Sequence[DeviceResult]) -> TextTable:
+    """The kernels that have a verdict on every device, and how far each device agrees with the first."""
+    rows = []
+    for origin in results[0].rejudged:
+        judged = [
+            {one.verdict.candidate_id: one for one in result.rejudged[origin] if one.verdict} for result in results
+        ]
+        common = [key for key in judged[0] if all(key in found for found in judged)]
+        everywhere = [key for key in common if all(_speedup(found[key]) for found in judged)]
+        first = [_speedup(judged[0][key]) for key in everywhere]
+        for result, found in zip(results, judged, strict=True):
+            speedups = [_speedup(found[key]) for key in everywhere]
+            ratios = [ours / theirs for ours, theirs in zip(speedups, first, strict=True) if ours and theirs]
+            numbers = [
+                len(common),
+                sum(found[key].fate == judged[0][key].fate for key in common),
+                sum(_speedup(found[key]) is not None for key in common),
+                len(everywhere),
+            ]
+            shift = [f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else MISSING]
+            means = [statistics.geometric_mean(speedups), statistics.median(ratios)]
+            rows.append((result.device, result.protocol, origin, *map(str, numbers), *map(speed, means), *shift))
+    return TextTable(
+        title="The same kernels on each device",
+        header=(
+            *("device", "protocol", "origin", "kernels", "same fate", "usable", "usable on all", "geomean of these"),
+            *("over the first device's, median", "range"),
+        ),
+        rows=tuple(rows),
+        labels=3,
+        note="Kernels with a verdict on all of these devices; same fate: as on the first. Speedups are over eager.",
+    )
+
+
+def _speedup(one: Rejudged) -> float | None:
+    return one.verdict.speedup if one.verdict else None
+
+
 def _kernel_cells(result: DeviceResult, one: Rejudged) -> tuple[str, ...]:
     verdict, claim = one.verdict, one.kernel.claims.get(EAGER)
     labels = (
