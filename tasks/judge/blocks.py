@@ -66,6 +66,13 @@ def random_integers(rng: np.random.Generator, high: int, like: np.ndarray, dtype
     return made.astype(dtype)
 
 
+def as_rows(blocks: Blocks) -> np.ndarray:
+    """Several blocks as uint8 of shape (blocks, bytes); a copy only where several are apart."""
+    if not isinstance(blocks, list | tuple):
+        return blocks  # type: ignore[return-value]
+    return blocks[0][None] if len(blocks) == 1 else np.stack(blocks)
+
+
 def by_row(reduce: Callable[..., Any], rows: np.ndarray) -> Any:
     """What np.max, np.any or np.sum reduces each row to; where it sums, of a dtype that holds the sum.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tasks.judge.blocks import Blocks, by_row, is_on_host, on_host
+from tasks.judge.blocks import Blocks, as_rows, by_row, is_on_host, on_host
 from tasks.judge.wire import TensorSpec, offsets
 
 OWN_ERROR_FACTOR = 8.0
@@ -121,7 +121,7 @@ def are_same(ones: Blocks, others: Blocks) -> np.ndarray:
     """For each of several blocks of one size whether it is the other, byte for byte."""
     if is_on_host(ones[0]):
         return np.array([np.array_equal(one, other) for one, other in zip(ones, others, strict=True)])
-    words, other_words = (np.stack(list(blocks)).view(np.uint64) for blocks in (ones, others))
+    words, other_words = (as_rows(blocks).view(np.uint64) for blocks in (ones, others))
     found: np.ndarray = ~on_host(by_row(np.any, words != other_words))
     return found
 

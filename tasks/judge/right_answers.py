@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tasks.judge.blocks import Blocks, on_host
+from tasks.judge.blocks import Blocks, as_rows, on_host
 from tasks.judge.wire import ITEM_BYTES, TensorSpec, offsets
 
 END_BYTES = 1 << 12
@@ -55,7 +55,7 @@ class RightAnswers:
 
 def _ends(blocks: Blocks) -> np.ndarray:
     """What is kept of each: all of it, or both ends, on the host, uint8 of shape (blocks, 2 * END_BYTES at most)."""
-    rows: np.ndarray = np.stack(blocks) if isinstance(blocks, list | tuple) else blocks  # type: ignore[assignment]
+    rows = as_rows(blocks)
     if rows.shape[1] <= 2 * END_BYTES:
         return on_host(rows.copy())
     return on_host(np.concatenate([rows[:, :END_BYTES], rows[:, -END_BYTES:]], axis=1))
