@@ -11,7 +11,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(512, 512), torch.randn(512, 384)]
+    return [torch.randn(448, 448), torch.randn(448, 320)]
 
 
 def get_init_inputs():

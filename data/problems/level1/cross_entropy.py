@@ -12,7 +12,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(768, 1024), torch.randint(0, 1024, (768,))]
+    return [torch.randn(384, 1024), torch.randint(0, 1024, (384,))]
 
 
 def get_init_inputs():

@@ -14,7 +14,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(256, 384)]
+    return [torch.randn(256, 192)]
 
 
 def get_init_inputs():

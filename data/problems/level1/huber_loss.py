@@ -13,7 +13,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(768, 640), torch.randn(768, 640)]
+    return [torch.randn(512, 640), torch.randn(512, 640)]
 
 
 def get_init_inputs():

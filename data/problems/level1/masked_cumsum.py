@@ -14,7 +14,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(256, 384), (torch.rand(256, 384) > 0.5).float()]
+    return [torch.randn(256, 256), (torch.rand(256, 256) > 0.5).float()]
 
 
 def get_init_inputs():

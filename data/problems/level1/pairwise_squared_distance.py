@@ -10,7 +10,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(256, 32), torch.randn(256, 32)]
+    return [torch.randn(160, 32), torch.randn(128, 32)]
 
 
 def get_init_inputs():

@@ -13,7 +13,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(8, 16, 88, 88)]
+    return [torch.randn(6, 16, 88, 88)]
 
 
 def get_init_inputs():

@@ -11,7 +11,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(16, 176, 176) * 0.1, torch.randn(16, 176, 176) * 0.1, torch.randn(16, 176)]
+    return [torch.randn(12, 176, 176) * 0.1, torch.randn(12, 176, 176) * 0.1, torch.randn(12, 176)]
 
 
 def get_init_inputs():

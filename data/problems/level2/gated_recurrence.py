@@ -19,7 +19,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(16, 128, 64)]
+    return [torch.randn(16, 48, 64)]
 
 
 def get_init_inputs():

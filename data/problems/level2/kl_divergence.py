@@ -14,7 +14,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(640, 768), torch.randn(640, 768)]
+    return [torch.randn(448, 768), torch.randn(448, 768)]
 
 
 def get_init_inputs():

@@ -14,7 +14,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(1024, 256), (torch.rand(1024, 256) > 0.3).float()]
+    return [torch.randn(768, 256), (torch.rand(768, 256) > 0.3).float()]
 
 
 def get_init_inputs():

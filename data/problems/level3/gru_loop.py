@@ -21,7 +21,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(16, 64, 64)]
+    return [torch.randn(16, 28, 64)]
 
 
 def get_init_inputs():
