@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+import numpy as np
 import pytest
 
 from tasks.judge.fork_server import ForkServer
@@ -21,11 +22,18 @@ class NotedLease:
 
     def __init__(self) -> None:
         self.turns: list[tuple[bool, bool]] = []
+        self.events: list[str] = []
 
     @contextlib.contextmanager
-    def turn(self, _: int, *, waits: bool, flushes: bool) -> Iterator[float]:
-        self.turns.append((waits, flushes))
+    def turn(self, _: int, *, waits: bool) -> Iterator[float]:
+        self.turns.append((waits, False))
+        self.events.append("begins")
         yield 0.0
+        self.events.append("ends")
+
+    def flush(self) -> None:
+        self.turns[-1] = (self.turns[-1][0], True)
+        self.events.append("flushed")
 
     def await_quiet(self) -> float:
         return 0.0
@@ -62,3 +70,23 @@ def test_a_model_is_called_beside_others_the_first_time_only(reference: Referenc
     for _ in range(3):
         reference.call(inputs.block)
     assert lease.turns == [AT_LARGE, ALONE, ALONE]
+
+
+def test_inputs_are_laid_in_within_the_turn_and_before_the_caches_are_flushed(
+    reference: Reference, lease: NotedLease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference.weights([0])
+    inputs = reference.draw(0, carries_numbers=False)
+    reference.expect_inputs(inputs)
+    reference.call(inputs.block)
+    arena = reference.worker.arena
+    written = arena.write
+
+    def noted(at: int, block: np.ndarray) -> None:
+        lease.events.append("laid in")
+        written(at, block)
+
+    monkeypatch.setattr(arena, "write", noted)
+    lease.events.clear()
+    reference.call(inputs.block)
+    assert lease.events == ["begins", "laid in", "flushed", "ends"]

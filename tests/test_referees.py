@@ -1,5 +1,6 @@
 """Several referee processes of one machine are one judge to whoever asks, and leave nothing behind."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -34,7 +35,18 @@ def test_few_candidates_at_once_need_one_process_and_many_need_more() -> None:
     assert isinstance(local_judge(replace(PARAMS, workers=MAX_THREADS)), Judge)
     many = local_judge(MANY)
     assert isinstance(many, Referees)
-    assert [referee.num_free for referee in many._referees] == [3, 3]
+    assert [referee.num_seats for referee in many._referees] == [3, 3]
+
+
+def test_one_problem_keeps_the_seats_of_all_processes_busy_before_any_has_more_in_hand() -> None:
+    referees = Referees(MANY)
+    for referee in referees._referees:
+        referee.in_hand = 8
+    with contextlib.ExitStack() as stack:
+        chosen = [stack.enter_context(referees._chosen("one problem")) for _ in range(8)]
+        assert [chosen.index(each) for each in chosen] == [0, 0, 0, 3, 3, 3, 0, 3]
+        assert sum(referee.num_busy for referee in referees._referees) == 8
+    assert not any(referee.num_busy for referee in referees._referees)
 
 
 def test_they_say_what_one_judge_says(referees: Referees) -> None:
@@ -57,7 +69,7 @@ def test_killed_processes_cost_their_questions_and_are_replaced(referees: Refere
     sleeps = with_source(same, "import time\ntime.sleep(60)\nclass ModelNew: pass\n")
     with ThreadPoolExecutor(MANY.workers) as pool:
         asked = [pool.submit(referees.judge, sleeps.problem, sleeps.candidate, seed=0) for _ in range(MANY.workers)]
-        while any(referee.num_free for referee in referees._referees):
+        while any(referee.num_busy < referee.num_seats for referee in referees._referees):
             assert not any(future.done() for future in asked)
             time.sleep(0.05)
         time.sleep(0.5)  # until all have been asked

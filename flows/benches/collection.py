@@ -85,9 +85,9 @@ def chosen(specimens: Iterable[Specimen], words: Sequence[str]) -> list[Specimen
 
 
 def judge_all(specimens: Sequence[Specimen], params: JudgeParams, out: Path) -> list[Row]:
-    """Judge params.workers candidates at once; each row is also written to a line of the file."""
+    """Judge as many candidates at once as the judge takes; each row is also written to a line of the file."""
     rows = []
-    with out.open("w") as file, open_judge(params) as judge, ThreadPoolExecutor(params.workers) as pool:
+    with out.open("w") as file, open_judge(params) as judge, ThreadPoolExecutor(judge.workers) as pool:
         running = [pool.submit(_judged, judge, specimen) for specimen in specimens]
         for future in as_completed(running):
             row = future.result()

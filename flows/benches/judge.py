@@ -90,7 +90,7 @@ def _is_native(specimen: Specimen) -> bool:
 def judged(pairs: Sequence[Pair], params: JudgeParams, *, name: str) -> Measured:
     """The judge's time for all candidates, studies of their problems included, its start not."""
     statuses: Counter[str] = Counter()
-    with open_judge(params) as judge, ThreadPoolExecutor(params.workers) as pool, busy_share(params.device) as busy:
+    with open_judge(params) as judge, ThreadPoolExecutor(judge.workers) as pool, busy_share(params.device) as busy:
         bar = progress(f"judging, {name}", total=len(pairs), unit="candidate")
         started = time.monotonic()
         for verdict in pool.map(lambda pair: judge.judge(*pair, seed=0), pairs):
@@ -102,7 +102,10 @@ def judged(pairs: Sequence[Pair], params: JudgeParams, *, name: str) -> Measured
     if busy:
         words += f"; the device was busy for {sum(busy) / len(busy):.0f} % of the time"
     return Measured(
-        name=f"the judge, {name}, {params.workers} at once", num_candidates=len(pairs), seconds=seconds, words=words
+        name=f"the judge, {name}, {params.workers} at once, {judge.workers} in hand",
+        num_candidates=len(pairs),
+        seconds=seconds,
+        words=words,
     )
 
 

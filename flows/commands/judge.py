@@ -57,7 +57,7 @@ def add_judge_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     parser.add_argument(
         "--timeout-s", type=amount_of("seconds"), help="of one candidate (default: 90, on a GPU 240: builds count)"
     )
-    parser.add_argument("--workers", type=count, help="cases judged at once (default: what params.yaml says, else 1)")
+    parser.add_argument("--workers", type=count, help="cases measured at once (default: what params.yaml says, else 1)")
     parser.set_defaults(run=partial(_run, parser))
 
 
@@ -126,7 +126,7 @@ def _judge_batch(arguments: argparse.Namespace) -> int:
 
 def _rest(file: "VerdictFile", cases: "list[Case]", params: "JudgeParams", seed: int) -> "Rows":
     """Verdicts on the cases that have none yet."""
-    from tasks.judge.batch import changed, judge_cases
+    from tasks.judge.batch import judge_cases
 
     num_done = len(file.rows)
     with _open_judge(params) as judge, _bar(total=len(cases), initial=num_done, unit="case") as bar:
@@ -135,8 +135,7 @@ def _rest(file: "VerdictFile", cases: "list[Case]", params: "JudgeParams", seed:
         def show(share: float, words: str) -> None:
             bar.set_postfix_str(f"{share:.0%} {words}")
 
-        asked = changed(params, workers=judge.workers)
-        verdicts = judge_cases(judge, cases[num_done:], params=asked, seed=seed, on_progress=show)
+        verdicts = judge_cases(judge, cases[num_done:], params=params, seed=seed, on_progress=show)
         with contextlib.closing(verdicts):
             for row in verdicts:
                 yield row

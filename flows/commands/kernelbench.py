@@ -76,7 +76,7 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     )
     parser.add_argument("--baselines", nargs="*", metavar="NAME", help="default: all that the device can run")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="problems whose id contains one of these")
-    parser.add_argument("--workers", type=int, default=1, help="candidates judged at once on a device (default: 1)")
+    parser.add_argument("--workers", type=int, default=1, help="candidates measured at once on a device (default: 1)")
     parser.add_argument("--timeout-s", type=float, help="of one candidate (default: 120, on a GPU 300: builds count)")
     parser.add_argument("--stop-after-s", type=float, default=float("inf"), help="begin nothing new after so long")
     parser.add_argument("--report-only", action="store_true", help="judge nothing, make the tables")

@@ -43,7 +43,7 @@ def judge_agenda(agenda: Agenda, params: JudgeParams, docket: Docket) -> int:
     cases = cases_of(agenda.problems.values(), agenda.kernels, baselines)
     with open_judges(params) as judges:
         for judge in judges:
-            say(f"judging on {judge.device}, {judge.workers} at once, behind walls: {judge.environment['walls']}")
+            say(f"judging on {judge.device}, {judge.workers} in hand, behind walls: {judge.environment['walls']}")
             _recall(docket, judge, agenda, baselines)
         sessions = _judge_at_once(judges, docket, agenda, {judge.device: cases for judge in judges}, is_alone=False)
     failures = [words for session in sessions.values() for words in session.failures]

@@ -48,7 +48,8 @@ class Chamber:
         machine = platform.node()
         if code_hash() != code:
             raise MachineError(f"{machine} has another version of this package in {Path(tasks.__path__[0]).parent}")
-        self._judge = self._opened.enter_context(local_judge(params))
+        # Ray has given this process a core for each worker, and asks no more of it at once: nothing is built ahead.
+        self._judge = self._opened.enter_context(local_judge(params, share=0.0))
         return Sitting(machine=machine, device=self._judge.device, environment=dict(self._judge.environment))
 
     def judge(

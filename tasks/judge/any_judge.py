@@ -26,7 +26,7 @@ class AnyJudge(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many candidates can be judged at once; whoever comes besides waits."""
+        """How many candidates it takes at once; whoever comes besides waits. On a device some of them only build."""
 
     def judge(
         self,

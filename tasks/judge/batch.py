@@ -96,7 +96,7 @@ def judge_cases(
     seed: int,
     on_progress: OnProgress | None = None,
 ) -> Generator[dict[str, Any], None, None]:
-    """The verdict of each case, in their order, params.workers of them judged at once.
+    """The verdict of each case, in their order, as many judged at once as the judge takes.
 
     A case on which the judge itself fails is tried again alone. If it fails there every time, but not on a harmless
     case, the verdict is "crashed" and says so: one poisonous case must not stop all that follow. To stop before the
@@ -113,10 +113,10 @@ def judge_cases(
     ask = partial(_verdict, judge, seed=seed, on_progress=on_progress)
     waiting: deque[tuple[Case, Future[Verdict]]] = deque()
     upcoming = iter(cases)
-    pool = ThreadPoolExecutor(params.workers, thread_name_prefix="judge")
+    pool = ThreadPoolExecutor(judge.workers, thread_name_prefix="judge")
     try:
         while True:
-            for case in itertools.islice(upcoming, AHEAD * params.workers - len(waiting)):
+            for case in itertools.islice(upcoming, AHEAD * judge.workers - len(waiting)):
                 waiting.append((case, pool.submit(ask, case)))
             if not waiting:
                 return

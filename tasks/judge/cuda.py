@@ -99,6 +99,13 @@ class Device:
         return f"GPU-{uuid.UUID(bytes=bytes(raw))}"
 
     @property
+    def count(self) -> int:
+        """How many devices this process may use."""
+        count = ctypes.c_int()
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        return count.value
+
+    @property
     def driver_version(self) -> str:
         """The newest CUDA version that the driver knows, such as "13.0"."""
         version = ctypes.c_int()
@@ -160,12 +167,12 @@ class Device:
             )
             self._call("cuStreamSynchronize", None)  # else it may still be on its way when the worker looks
 
-    def copy_within(self, address: int, block: np.ndarray) -> None:
-        """Copy a block that is on the device itself."""
-        if block.size:
-            source: int = block.data.ptr  # type: ignore[attr-defined]
-            self._call("cuMemcpyDtoD_v2", _U64(address), _U64(source), ctypes.c_size_t(block.size))
-            self._call("cuStreamSynchronize", None)
+    def copy_within(self, addresses: Sequence[int], several: blocks.Blocks) -> None:
+        """Copy blocks that are on the device itself, and wait once."""
+        for address, block in zip(addresses, several, strict=True):
+            source: int = block.data.ptr
+            self._call("cuMemcpyDtoDAsync_v2", _U64(address), _U64(source), ctypes.c_size_t(block.size), None)
+        self._call("cuStreamSynchronize", None)
 
     def copy_from(self, address: int, num_bytes: int) -> np.ndarray:
         block = np.empty(num_bytes, dtype=np.uint8)
@@ -246,10 +253,16 @@ class DeviceArena:
         self._host.write_text(text)
 
     def write(self, at: int, block: np.ndarray) -> None:
-        if blocks.is_on_host(block):
-            self._device.copy_to(self._address + at, block)
+        """Lay in what the host has."""
+        self._device.copy_to(self._address + at, block)
+
+    def write_blocks(self, places: Sequence[int], several: blocks.Blocks) -> None:
+        """Lay several in, wherever they are, at these bytes from the start."""
+        if all(map(blocks.is_on_host, several)):
+            for at, block in zip(places, several, strict=True):
+                self.write(at, block)
         else:
-            self._device.copy_within(self._address + at, block)
+            self._device.copy_within([self._address + at for at in places], several)
 
     def read(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy, so that the worker can no longer change what is compared."""

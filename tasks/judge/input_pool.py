@@ -1,6 +1,7 @@
 """The inputs of one problem: drawn by its reference, kept for the next candidate, or moved to where no draw was."""
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from tasks.judge.reference import BadProblemError, Reference
 NUM_STUDIED = 3
 MIXED_BYTES = 8 << 20
 """Inputs larger than this take longer to draw than most programs take to compute with them."""
+PLACED_AT_ONCE = 8
+"""Draws that are brought to a device in one turn of it, where they are small: others wait for it, or are disturbed."""
 
 
 class InputPool:
@@ -42,18 +45,22 @@ class InputPool:
         on_host = [self._block(draw) for draw in draws]
         self._domains = domains(on_host, self.form.specs)
         self._worker = reference.worker
-        self.blocks = [self._worker.arena.placed(block) for block in on_host]
+        self.blocks = self._placed(on_host)
 
-    def draw(self) -> np.ndarray:
+    @property
+    def num_placed_at_once(self) -> int:
+        """How many draws are to be brought to a device together; one where they are large."""
+        return max(1, min(PLACED_AT_ONCE, MIXED_BYTES // self.blocks[0].size))
+
+    def draw(self, count: int = 1) -> list[np.ndarray]:
         """New inputs, kept while there is room.
 
         Raises:
             BadProblemError: if they have another form.
         """
-        block = self._worker.arena.placed(self._block(self._draw()))
-        if (len(self.blocks) + 1) * block.size <= self._max_bytes:
-            self.blocks.append(block)
-        return block
+        drawn = self._placed([self._block(self._draw()) for _ in range(count)])
+        self.blocks += drawn[: max(0, self._max_bytes // drawn[0].size - len(self.blocks))]
+        return drawn
 
     def mixed(self, rng: np.random.Generator) -> np.ndarray | None:
         """Large inputs that nobody has seen, made of two draws; nothing where they must be drawn."""
@@ -67,6 +74,10 @@ class InputPool:
         """A copy of a draw, moved to another part of what is valid."""
         with self._worker.referees_turn():
             return transformed(block, self.form.specs, self._domains, distribution, rng)
+
+    def _placed(self, drawn: Sequence[np.ndarray]) -> list[np.ndarray]:
+        with self._worker.referees_turn():
+            return [self._worker.arena.placed(block) for block in drawn]
 
     def _draw(self) -> Arguments:
         return self._reference.draw(self._secret.getrandbits(60), carries_numbers=self._carries_numbers)

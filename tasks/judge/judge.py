@@ -13,6 +13,7 @@ from typing import Self
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
+from tasks.judge.compilers import NATIVE
 from tasks.judge.cuda import Device
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.evidence import Evidence, RefusedError
@@ -26,7 +27,7 @@ from tasks.judge.referee import Circumstances, Examination
 from tasks.judge.reference import LARGE_LAYOUT, LAYOUT
 from tasks.judge.room import Room
 from tasks.judge.screen import Screened, screen
-from tasks.judge.slots import Slot, Slots
+from tasks.judge.slots import Seat, Slot, Slots, num_in_hand
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
 from tasks.judge.study import BadProblemError
 from tasks.judge.timing import PROTOCOL_OF_TIER
@@ -48,14 +49,21 @@ DISK_STATUSES = (Status.COMPILE_ERROR, Status.CRASHED)  # what a full disk looks
 
 
 class Judge:
-    """Judges candidates, params.workers of them at once, each pinned to a core of its own.
+    """Judges candidates, each pinned to a core of its own; params.workers of them are measured at once.
+
+    Args:
+        share: of the machine's cores and of the device's memory, which others may need too: for what is built ahead.
 
     Raises:
         MachineError: when entered on a machine that cannot judge.
     """
 
-    def __init__(self, params: JudgeParams) -> None:
+    def __init__(self, params: JudgeParams, *, share: float = 1.0) -> None:
         self._params = params
+        self._share = share
+        self._seats = threading.Semaphore(params.workers)
+        self.workers = params.workers
+        """How many candidates it takes at once, those included that only build, on a device."""
         self._secret = secrets.token_hex(16)
         self._slots = Slots()
         self._room = Room()
@@ -109,11 +117,6 @@ class Judge:
         """The version of the way of judging; verdicts of different tiers have different ones."""
         return PROTOCOL_OF_TIER[self._params.tier]
 
-    @property
-    def workers(self) -> int:
-        """How many candidates are judged at once."""
-        return self._params.workers
-
     def judge(
         self,
         problem: Problem,
@@ -144,14 +147,15 @@ class Judge:
             screened = screen(candidate.source)
             if screened.status is not None:
                 raise RefusedError(screened.status, screened.detail)
+            if not self._is_open:
+                raise MachineError(NOT_OPEN)
             circumstances = Circumstances(
                 rng=random.Random(f"{self._secret} {seed} {candidate.candidate_id}"),
                 device=self.device,
                 best_speedup=best_speedup,
                 on_progress=on_progress or (lambda share, words: None),
+                seat=Seat(self._seats),
             )
-            if not self._is_open:
-                raise MachineError(NOT_OPEN)
             with self._slots.taken() as slot:
                 self._examine(slot, problem, candidate, screened, evidence, circumstances)
         except RefusedError as refused:
@@ -187,7 +191,9 @@ class Judge:
         num_failed, is_crowded = 0, False
         while True:
             evidence.checks.clear()
-            with self._room.alone() if is_crowded else self._room.shared():
+            with self._room.alone() if is_crowded else self._room.shared(), circumstances.seat as seat:
+                if NATIVE not in screened.compilers:  # all others have seconds of work at most before they are measured
+                    seat.take()
                 server = self._living_fork_server()
                 if is_crowded:
                     self._studies.drop_all()
@@ -292,7 +298,11 @@ class Judge:
         cores = sorted(os.sched_getaffinity(0))
         walls = self._walls(server, cores[0])
         uids = range(FIRST_UID, FIRST_UID + NUM_UIDS) if "uid" in walls else ()
-        self._slots.fill(self._params.workers, cores=cores, uids=uids)
+        if self._device is not None:
+            memory_bytes = int(self._share * self._device.memory_bytes[1])
+            own_cores = int(self._share * len(cores) / self._device.count)
+            self.workers = num_in_hand(self._params.workers, cores=own_cores, memory_bytes=memory_bytes)
+        self._slots.fill(self.workers, cores=cores, uids=uids)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)
         if self._device is not None:

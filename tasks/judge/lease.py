@@ -45,13 +45,12 @@ class Lease:
             self._usual_ms = min(self._flush_ms() for _ in range(5))
 
     @contextlib.contextmanager
-    def turn(self, pid: int, *, waits: bool, flushes: bool) -> Iterator[float]:
+    def turn(self, pid: int, *, waits: bool) -> Iterator[float]:
         """Let a worker do something.
 
         Args:
             pid: its process.
             waits: whether it must be alone on the device.
-            flushes: whether it must find cold caches there.
 
         Yields:
             The seconds waited for it.
@@ -62,8 +61,6 @@ class Lease:
         if waits:
             asked_at = time.monotonic()
             with self._turnstile.turn():
-                if flushes:
-                    self._flush_ms()
                 yield time.monotonic() - asked_at
         else:
             with self._turnstile.at_large():
@@ -88,6 +85,10 @@ class Lease:
             return
         if (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * self._total_bytes:
             raise WireError(f"the process took {used >> 20} MiB of the device's memory")
+
+    def flush(self) -> None:
+        """Have whoever has the turn find cold caches."""
+        self._flush_ms()
 
     def await_quiet(self) -> float:
         """Wait until nothing runs on the device; to be asked within a turn, when the worker has answered.

@@ -186,8 +186,9 @@ class Pair:
 
     def held_outputs(self, *, slot: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidate's and the reference's held outputs as they are by now."""
-        ours = self.candidate.recopy(self._deadline, slot=slot).outputs[0]
-        return ours, self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=slot)).outputs[0]
+        ours = self.candidate.recopy(self._deadline, slot=slot).several([0])[0]
+        theirs = self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=slot))
+        return ours, theirs.several([0])[0]
 
     def late_answer(self, *, slot: int) -> np.ndarray:
         """What stands in the place of the candidate's outputs a while after it answered."""

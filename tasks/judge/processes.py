@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -103,11 +104,17 @@ class WorkerProcess:
         """What the worker answers; see time_ask."""
         return self.time_ask(operation, deadline, **fields)[0]
 
-    def time_ask(self, operation: str, deadline: float, **fields: Any) -> tuple[dict[str, Any], Taken]:
+    def time_ask(
+        self, operation: str, deadline: float, *, lay_in: Callable[[], None] = lambda: None, **fields: Any
+    ) -> tuple[dict[str, Any], Taken]:
         """The worker's answer, and what it took.
 
         Between answers the worker is stopped: it can neither work ahead, nor go on working unseen, nor disturb the
         worker whose turn it is. Waiting for the device moves the deadline.
+
+        Args:
+            lay_in: puts the inputs into the arena, before the caches are flushed. Where the worker waits for a turn it
+                is done within that: what is copied on a device disturbs whoever has its turn.
 
         Raises:
             Failure: if the program failed while obeying.
@@ -115,6 +122,7 @@ class WorkerProcess:
             WireError: if the process ended or answers nonsense.
         """
         if self._lease is None:
+            lay_in()
             answer, taken = self._exchange(operation, deadline, fields)
         else:
             kind = "call" if operation in ALONE else operation
@@ -122,8 +130,12 @@ class WorkerProcess:
             self._done.add(kind)
             alone = operation in ALONE and not may_compile
             waits = not may_compile and operation not in AT_LARGE
-            with self._lease.turn(self.pid, waits=waits, flushes=alone) as waited_s:
-                self._waited_s += waited_s
+            with self._lease.turn(self.pid, waits=waits) as waited_s:
+                begun_at = time.monotonic()
+                lay_in()
+                if alone:
+                    self._lease.flush()
+                self._waited_s += waited_s + time.monotonic() - begun_at
                 answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
                 if alone:
                     taken = replace(taken, outer_ms=taken.outer_ms + self._lease.await_quiet())

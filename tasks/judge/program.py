@@ -90,30 +90,15 @@ class OutputPlace:
     """In the arena, where not."""
 
 
-class LazyBytes(Sequence[np.ndarray]):
-    """Outputs that are read when somebody looks: they stay as they are until the worker is asked again.
+class LazyBytes:
+    """Outputs that are read when somebody looks: they stay as they are until the worker is asked again."""
 
-    Reading one takes a turn of the device; reading several together is to be done within one.
-    """
-
-    def __init__(
-        self,
-        places: Sequence[OutputPlace],
-        read: Callable[[OutputPlace], np.ndarray],
-        read_several: Callable[[Sequence[OutputPlace]], Blocks],
-    ) -> None:
+    def __init__(self, places: Sequence[OutputPlace], read_several: Callable[[Sequence[OutputPlace]], Blocks]) -> None:
         self._places = places
-        self._read = read
         self._read_several = read_several
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._read(self._places[index])
-
     def several(self, indices: Sequence[int]) -> Blocks:
-        """Those, which have one form."""
+        """Those, which have one form; to be asked within a turn of the device."""
         return self._read_several([self._places[index] for index in indices])
 
 
@@ -122,7 +107,7 @@ class Answers:
     """What came back from one exchange: for every call the form of its outputs and a copy of their bytes."""
 
     specs: list[list[TensorSpec]]
-    outputs: Sequence[np.ndarray]
+    outputs: list[np.ndarray] | LazyBytes
     taken_ms: float
     """For all calls together, the exchange included: by the stamp that the kernel put on the answer."""
     outer_ms: float
@@ -131,7 +116,7 @@ class Answers:
     """Between two events on the device around the calls, as the worker says; 0 without a device."""
 
     def several(self, slots: Sequence[int]) -> Blocks:
-        """The outputs of several calls that have one form; to be asked within a referee's turn."""
+        """The outputs of several calls that have one form; within a referee's turn where they are still to be read."""
         if isinstance(self.outputs, LazyBytes):
             return self.outputs.several(slots)
         return [self.outputs[slot] for slot in slots]
@@ -199,26 +184,22 @@ class Program:
             hold: keep the outputs alive for recopy.
             filling: byte of what unwritten memory of the host is full of; 0 leaves it as it is.
         """
-        self.worker.arena.write(self.layout.inputs_at[slot], block)
-        answers = self._run("call", deadline, [slot], fresh=fresh, hold=hold, filling=filling)
-        return answers.specs[0], answers.outputs[0], answers.taken_ms
+        answers = self._run("call", deadline, [slot], [block], fresh=fresh, hold=hold, filling=filling)
+        return answers.specs[0], answers.several([0])[0], answers.taken_ms
 
     def call_in_float64(
         self, block: np.ndarray, deadline: float, *, nudge: float = 0.0, seed: int = 0, rounded: bool = False
     ) -> tuple[list[TensorSpec], np.ndarray]:
         """Run a copy of the model in double precision, on values nudged a little or rounded to 11 bits if asked."""
-        self.worker.arena.write(self.layout.inputs_at[0], block)
-        answers = self._run("call_in_float64", deadline, [0], nudge=nudge, seed=seed, rounded=rounded)
-        return answers.specs[0], answers.outputs[0]
+        answers = self._run("call_in_float64", deadline, [0], [block], nudge=nudge, seed=seed, rounded=rounded)
+        return answers.specs[0], answers.several([0])[0]
 
     def calls(self, blocks: Sequence[np.ndarray], deadline: float) -> Answers:
         """Run the model once on each of several new inputs, one after the other, in a single exchange.
 
         For calls so short that an exchange for each would outweigh them. At most layout.num_slots.
         """
-        for slot, block in enumerate(blocks):
-            self.worker.arena.write(self.layout.inputs_at[slot], block)
-        return self._run("call", deadline, range(len(blocks)), fresh=False, hold=False, filling=0)
+        return self._run("call", deadline, range(len(blocks)), blocks, fresh=False, hold=False, filling=0)
 
     def calls_on_device(
         self, blocks: Sequence[np.ndarray], order: Sequence[int], deadline: float, *, cold: bool
@@ -229,21 +210,24 @@ class Program:
             order: indices of blocks; every one occurs.
             cold: let the device wait for a while first, so that the host has launched everything before it begins.
         """
-        for slot, block in enumerate(blocks):
-            self.worker.arena.write(self.layout.inputs_at[slot], block)
         fields = {"fresh": False, "hold": False, "order": list(order), "cold": cold}
-        return self._run("call", deadline, range(len(blocks)), **fields)
+        return self._run("call", deadline, range(len(blocks)), blocks, **fields)
 
     def recopy(self, deadline: float, *, slot: int, times: int = 1) -> Answers:
         """The outputs of the held call in a slot once more: to that slot, or to the first slots where several times."""
         slots = [slot] if times == 1 else range(times)
-        return self._run("recopy", deadline, slots, held=self.layout.inputs_at[slot])
+        return self._run("recopy", deadline, slots, [], held=self.layout.inputs_at[slot])
 
-    def _run(self, operation: str, deadline: float, slots: Sequence[int], **fields: Any) -> Answers:
+    def _run(
+        self, operation: str, deadline: float, slots: Sequence[int], blocks: Sequence[np.ndarray], **fields: Any
+    ) -> Answers:
+        """Ask for calls on these inputs, a block for each slot, or for none."""
+        inputs_at = [self.layout.inputs_at[slot] for slot in slots]
         places = [(self.layout.inputs_at[slot], self.layout.outputs_at[slot]) for slot in slots]
         answer, taken = self.worker.time_ask(
             operation,
             deadline,
+            lay_in=lambda: self.worker.arena.write_blocks(inputs_at[: len(blocks)], blocks),
             places=places,
             capacity=self.layout.capacity,
             copies=not self.worker.is_readable,
@@ -256,7 +240,7 @@ class Program:
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         return Answers(
             specs=[place.specs for place in handed_over],
-            outputs=LazyBytes(handed_over, self._bytes_at, self._several_at)
+            outputs=LazyBytes(handed_over, self._several_at)
             if fields.get("order")
             else [*map(self._bytes_at, handed_over)],
             taken_ms=taken.inner_ms,

@@ -15,6 +15,7 @@ from tasks.judge.long import OnProgress, measure_window
 from tasks.judge.opinions import roofline
 from tasks.judge.pair import Pair
 from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.slots import Seat
 from tasks.judge.stopwatch import Stopwatch
 from tasks.judge.study import Study
 from tasks.judge.track import observed_track
@@ -49,6 +50,8 @@ class Circumstances:
     """The best known for the problem, if any: a jump over it is looked at twice."""
     on_progress: OnProgress
     """Told how far the long tier is."""
+    seat: Seat
+    """To be taken before anything is measured; what takes long to build does so without, but for a second look."""
 
 
 class Examination:
@@ -88,6 +91,8 @@ class Examination:
         """
         try:
             trials = self._begin(candidate)
+            with self._pair.uncounted():
+                self._circumstances.seat.take()
             trials.run(self._params.trials)
             found = self._measure(trials)
             self._evidence.track = observed_track(

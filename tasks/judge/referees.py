@@ -29,29 +29,32 @@ from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 
 MAX_THREADS = 4
-"""Candidates that one process judges at once."""
+"""Candidates that one process measures at once. Those that it has in hand besides mostly wait."""
 CLOSE_S = 20.0
 
 
-def local_judge(params: JudgeParams) -> contextlib.AbstractContextManager[AnyJudge]:
-    """What judges params.workers candidates at once on one device of this machine; to be entered."""
-    return Judge(params) if params.workers <= MAX_THREADS else Referees(params)
+def local_judge(params: JudgeParams, *, share: float = 1.0) -> contextlib.AbstractContextManager[AnyJudge]:
+    """What measures params.workers candidates at once on one device of this machine; to be entered."""
+    return (Judge if params.workers <= MAX_THREADS else Referees)(params, share=share)
 
 
 class Referees:
     """What a Judge is, in several processes; each has at most MAX_THREADS of params.workers.
 
+    Args:
+        share: as a judge's, of all these together.
+
     Raises:
         MachineError: when entered on a machine that cannot judge.
     """
 
-    def __init__(self, params: JudgeParams) -> None:
+    def __init__(self, params: JudgeParams, *, share: float = 1.0) -> None:
         num_processes = math.ceil(params.workers / MAX_THREADS)
-        shares = [params.workers // num_processes] * num_processes
+        seats = [params.workers // num_processes] * num_processes
         for index in range(params.workers % num_processes):
-            shares[index] += 1
+            seats[index] += 1
         self._params = params
-        self._referees = [_Referee(replace(params, workers=share)) for share in shares]  # type: ignore[type-var]
+        self._referees = [_Referee(replace(params, workers=workers), share / num_processes) for workers in seats]  # type: ignore[type-var]
         self._changed = threading.Condition()
         self.workers = params.workers
         self.device = ""
@@ -64,7 +67,10 @@ class Referees:
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        self.device, self.environment = found[0]
+        self.device, self.environment = found[0].device, found[0].environment
+        for referee, about in zip(self._referees, found, strict=True):
+            referee.in_hand = about.workers
+        self.workers = sum(about.workers for about in found)
         return self
 
     def __exit__(
@@ -98,33 +104,38 @@ class Referees:
 
     @contextlib.contextmanager
     def _chosen(self, problem_hash: str) -> Iterator["_Referee"]:
-        """One with time; rather the one that has judged for this problem last, since it has studied it."""
+        """One with time: with a seat free if there is one, and rather the one that has studied this problem lately."""
         with self._changed:
-            while not (free := [referee for referee in self._referees if referee.num_free]):
+            while not (free := [referee for referee in self._referees if referee.num_busy < referee.in_hand]):
                 self._changed.wait()
-            referee = min(free, key=lambda each: (each.last_problem != problem_hash, -each.num_free))
+            referee = min(
+                free,
+                key=lambda each: (each.num_busy >= each.num_seats, each.last_problem != problem_hash, each.num_busy),
+            )
             referee.last_problem = problem_hash
-            referee.num_free -= 1
+            referee.num_busy += 1
         try:
             yield referee
         finally:
             with self._changed:
-                referee.num_free += 1
+                referee.num_busy -= 1
                 self._changed.notify()
 
 
 class _Referee:
     """A judge in a process of its own, which ends with this one."""
 
-    def __init__(self, params: JudgeParams) -> None:
+    def __init__(self, params: JudgeParams, share: float) -> None:
         self._params = params
+        self._share = share
         self._changing = threading.Lock()
         self._running: _Running | None = None
-        self.num_free = params.workers
+        self.num_seats = self.in_hand = params.workers
+        self.num_busy = 0
         self.last_problem = ""
 
-    def open(self) -> tuple[str, dict[str, str]]:
-        """Start it where it does not run; the device's name, and the environment."""
+    def open(self) -> "_About":
+        """Start it where it does not run; what its judge says of itself."""
         return self._started().about
 
     def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
@@ -153,7 +164,7 @@ class _Referee:
                 manager = _Manager(address, ctx=multiprocessing.get_context("spawn"))
                 try:
                     manager.start(initializer=_end_with_parent)
-                    bench: Any = manager.Bench(self._params)  # type: ignore[attr-defined]
+                    bench: Any = manager.Bench(self._params, self._share)  # type: ignore[attr-defined]
                     self._running = _Running(manager=manager, bench=bench, about=bench.open())
                 except (EOFError, ConnectionError) as error:
                     raise WorkerError("a referee's process ended when it started") from error
@@ -174,12 +185,12 @@ class _Referee:
 class _Bench:
     """The judge within its process."""
 
-    def __init__(self, params: JudgeParams) -> None:
-        self._judge = Judge(params)
+    def __init__(self, params: JudgeParams, share: float) -> None:
+        self._judge = Judge(params, share=share)
 
-    def open(self) -> tuple[str, dict[str, str]]:
-        self._judge.__enter__()
-        return self._judge.device, dict(self._judge.environment)
+    def open(self) -> "_About":
+        judge = self._judge.__enter__()
+        return _About(device=judge.device, environment=dict(judge.environment), workers=judge.workers)
 
     def judge(self, problem: Problem, candidate: Candidate, *, seed: int, best_speedup: float | None) -> Verdict:
         return self._judge.judge(problem, candidate, seed=seed, best_speedup=best_speedup)
@@ -201,7 +212,16 @@ class _Running:
 
     manager: _Manager
     bench: Any
-    about: tuple[str, dict[str, str]]
+    about: "_About"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _About:
+    """What an open judge says of itself."""
+
+    device: str
+    environment: dict[str, str]
+    workers: int
 
 
 def _closed(bench: Any) -> None:

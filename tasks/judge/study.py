@@ -95,12 +95,13 @@ class Study:
         """
         yield from rng.sample(self.pool.blocks, len(self.pool.blocks))
         numpy_rng = np.random.default_rng(rng.getrandbits(60))
+        drawn: list[np.ndarray] = []
         while True:
             block = self.pool.mixed(numpy_rng)
-            if block is None:
+            if block is None and not drawn:
                 with self._in_turn():
-                    block = self.pool.draw()
-            yield block
+                    drawn = self.pool.draw(self._num_drawn_at_once)
+            yield drawn.pop() if block is None else block
 
     def compare_closely(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, *, distribution: str, weights: WeightsInUse
@@ -163,10 +164,11 @@ class Study:
         self._study_weights()
 
     def _study_inputs(self) -> None:
+        is_on_host = isinstance(self.worker.arena, Arena)
         # Programs on a device compute in a moment what takes long to draw.
-        max_bytes = POOL_BYTES if isinstance(self.worker.arena, Arena) else DEVICE_POOL_BYTES
-        self.pool = InputPool(self._reference, max_bytes=max_bytes)
+        self.pool = InputPool(self._reference, max_bytes=POOL_BYTES if is_on_host else DEVICE_POOL_BYTES)
         self.inputs = self.pool.form
+        self._num_drawn_at_once = 1 if is_on_host else self.pool.num_placed_at_once
         self._reference.expect_inputs(self.inputs)
 
     def _study_outputs(self) -> None:
@@ -185,7 +187,7 @@ class Study:
     def _learn_own_errors(self) -> None:
         """From inputs on which rounding moves no value by a whole step; where outputs are in steps, not all are so."""
         for draw in range(MAX_DRAWS):
-            block = self.pool.blocks[draw] if draw < NUM_STUDIED else self.pool.draw()
+            block = self.pool.blocks[draw] if draw < NUM_STUDIED else self.pool.draw()[0]
             own_errors = self._reference.own_errors(block, self.outputs(block), self.output_specs)
             if self.yardstick.learn(PLAIN, own_errors):
                 return

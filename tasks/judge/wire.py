@@ -150,6 +150,11 @@ class Arena:
     def write(self, at: int, block: np.ndarray) -> None:
         self.bytes[at : at + block.size] = block
 
+    def write_blocks(self, places: Sequence[int], blocks: Blocks) -> None:
+        """Lay several in, at these bytes from the start."""
+        for at, block in zip(places, blocks, strict=True):
+            self.write(at, block)
+
     def read(self, at: int, num_bytes: int) -> np.ndarray:
         """A copy, so that the worker can no longer change what is compared."""
         return self.bytes[at : at + num_bytes].copy()

@@ -48,7 +48,7 @@ class JudgeParams:
     accelerators: tuple[str, ...] = ()
     """Models of GPU to judge on, as Ray calls them, such as H100; all that the cluster has when empty."""
     workers: Count = 1
-    """Candidates judged side by side on each device. Each takes one core; more workers than cores disturb timings."""
+    """Candidates measured side by side on each device. Each takes one core; more workers than cores disturb timings."""
     trials: Annotated[Integer, Field(ge=2)] = 3
     """Fresh random inputs, each with weights of its own, that a candidate must get right."""
     rounds: Annotated[Integer, Field(ge=5)] = 9

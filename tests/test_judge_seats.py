@@ -1,0 +1,118 @@
+"""More candidates are in hand than are measured: the others build, and their time stands still when they have."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from tasks.judge.judge import Judge
+from tasks.judge.room import Room
+from tasks.judge.slots import BYTES_IN_HAND, IN_HAND, SHARE_IN_HAND, Slots, num_in_hand
+from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, with_source
+
+TIMEOUT_S = 4.0
+NATIVE = "# load_inline of torch.utils.cpp_extension\n"
+PLAIN = "# nothing is built\n"
+
+
+@pytest.fixture
+def same() -> Kernel:
+    return kernel(KERNELS / "honest/same.py")
+
+
+def test_a_candidate_that_waits_to_be_measured_loses_none_of_its_time(
+    same: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = with_source(same, NATIVE + same.candidate.source)
+    with Judge(replace(PARAMS, timeout_s=TIMEOUT_S)) as judge, ThreadPoolExecutor(1) as pool:
+        judge.judge(same.problem, same.candidate, seed=0)
+        seats = threading.Semaphore(0)
+        monkeypatch.setattr(judge, "_seats", seats)
+        waiting = pool.submit(judge.judge, same.problem, same.candidate, seed=1)
+        with pytest.raises(TimeoutError):
+            waiting.result(1.25 * TIMEOUT_S)
+        seats.release()
+        verdict = waiting.result(30)
+    assert verdict.status.value in ("correct", "unstable")
+    assert verdict.seconds > 1.25 * TIMEOUT_S
+    assert seats.acquire(blocking=False)  # it has been given back
+
+
+def test_what_is_built_is_built_without_a_seat_and_all_else_begins_with_one(
+    same: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = "raise ValueError('not today')\nclass ModelNew: pass\n"
+    native, plain = (with_source(same, words + broken) for words in (NATIVE, PLAIN))
+    with Judge(PARAMS) as judge, ThreadPoolExecutor(1) as pool:
+        seats = threading.Semaphore(0)
+        monkeypatch.setattr(judge, "_seats", seats)
+        assert judge.judge(native.problem, native.candidate, seed=0).status.value == "crashed"
+        waiting = pool.submit(judge.judge, plain.problem, plain.candidate, seed=0)
+        with pytest.raises(TimeoutError):
+            waiting.result(1.0)
+        seats.release()
+        assert waiting.result(30).status.value == "crashed"
+
+
+@pytest.mark.parametrize("words", [NATIVE, PLAIN])
+def test_a_seat_is_given_back_by_who_fails(same: Kernel, words: str) -> None:
+    wrong = with_source(same, f"{words}{same.candidate.source}\nModelNew.forward = lambda self, *_: 1 / 0\n")
+    with Judge(replace(PARAMS, workers=1)) as judge:
+        statuses = [judge.judge(wrong.problem, wrong.candidate, seed=0).status.value for _ in range(2)]
+    assert statuses == ["crashed"] * 2
+
+
+def test_nobody_who_waits_to_enter_has_a_seat(same: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or whoever wants the room for itself, those who wait behind it and those who build would wait for each other."""
+    native, plain = (with_source(same, words + same.candidate.source) for words in (NATIVE, PLAIN))
+    with Judge(PARAMS) as judge, ThreadPoolExecutor(3) as pool:
+        seats = threading.Semaphore(0)
+        monkeypatch.setattr(judge, "_seats", seats)
+        builds = pool.submit(judge.judge, native.problem, native.candidate, seed=0)
+        _await(lambda: judge._room._num_inside == 1)
+        enters_alone = pool.submit(_enter_alone, judge._room)
+        _await(lambda: judge._room._num_alone_or_waiting == 1)
+        waits_behind = pool.submit(judge.judge, plain.problem, plain.candidate, seed=0)
+        time.sleep(0.5)
+        seats.release()
+        assert builds.result(30).status.value in ("correct", "unstable")
+        enters_alone.result(5)
+        assert waits_behind.result(30).status.value in ("correct", "unstable")
+
+
+def _enter_alone(room: Room) -> None:
+    with room.alone():
+        pass
+
+
+def _await(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("num_measured", [1, 2, 6])
+def test_never_fewer_are_in_hand_than_are_measured(num_measured: int) -> None:
+    assert num_in_hand(num_measured, cores=1, memory_bytes=BYTES_IN_HAND) == num_measured
+
+
+def test_cores_memory_and_seats_each_limit_how_many_are_in_hand() -> None:
+    plenty = 1 << 50
+    assert num_in_hand(4, cores=plenty, memory_bytes=plenty) == 4 * IN_HAND
+    assert num_in_hand(4, cores=7, memory_bytes=plenty) == 7
+    assert num_in_hand(4, cores=plenty, memory_bytes=int(5.1 * BYTES_IN_HAND / SHARE_IN_HAND)) == 5
+
+
+def test_cores_lent_first_are_those_that_no_other_judge_has() -> None:
+    theirs, ours = Slots(), Slots()
+    try:
+        theirs.fill(2, cores=[900, 901, 902], uids=())
+        ours.fill(3, cores=[900, 901, 902], uids=())
+        assert ours._free.get().core == 902
+    finally:
+        theirs.close()
+        ours.close()
