@@ -25,7 +25,7 @@ from pathlib import Path
 from flows.benches.specimens import Specimen, read_collection
 from flows.engine import progress, say
 from flows.panels.judges import open_judge
-from tasks.errors import CudaL1Error
+from tasks.errors import CudaL1Error, MachineError
 from tasks.params import JudgeParams, Params, load_params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem
@@ -147,8 +147,8 @@ def _reader(index: int) -> Callable[[], float]:
 def plain(pairs: Sequence[Pair], params: JudgeParams, *, kernelbench: Path | None = None) -> Measured:
     """The time of an evaluator without walls: as many processes as the judge has workers, each with its share."""
     num_processes = 1 if params.device != "cpu" else params.workers
-    with tempfile.TemporaryDirectory() as folder:
-        processes = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(num_processes) as pool:
+        shares = []
         for number in range(num_processes):
             cases = Path(folder) / f"{number}.jsonl"
             rows = [
@@ -156,17 +156,36 @@ def plain(pairs: Sequence[Pair], params: JudgeParams, *, kernelbench: Path | Non
                 for problem, candidate in pairs[number::num_processes]
             ]
             cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            command = [sys.executable, "-m", "flows.benches.plain_evaluator", str(cases), "--device", params.device]
-            if kernelbench:
-                command += ["--kernelbench", str(kernelbench)]
-            processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-        answers = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
+            shares.append((cases, len(rows)))
+        asked = [pool.submit(_evaluated, *share, params.device, kernelbench) for share in shares]
+        answers = [each.result() for each in asked]
+    rights = [is_right for share in answers for is_right, _ in share]
+    words = f"{rights.count(True)} right"
+    if crashes := rights.count(None):
+        words += f", {crashes} crashed the evaluator, whose new start is not counted"
     return Measured(
         name=f"{'KernelBench' if kernelbench else 'a plain loop'}, {num_processes} process(es)",
         num_candidates=len(pairs),
-        seconds=max(answer["seconds"] for answer in answers),
-        words=f"{sum(answer['right'] for answer in answers)} right",
+        seconds=max(sum(seconds for _, seconds in share) for share in answers),
+        words=words,
     )
+
+
+def _evaluated(cases: Path, num_cases: int, device: str, kernelbench: Path | None) -> list[tuple[bool | None, float]]:
+    """Whether each case is right, None where it ended the process, and the seconds it took as far as they are known."""
+    command = [sys.executable, "-m", "flows.benches.plain_evaluator", str(cases), "--device", device]
+    if kernelbench:
+        command += ["--kernelbench", str(kernelbench)]
+    answers: list[tuple[bool | None, float]] = []
+    while len(answers) < num_cases:
+        done = subprocess.run([*command, "--first", str(len(answers))], stdout=subprocess.PIPE, text=True, check=False)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        answers += [(row["is_right"], row["seconds"]) for row in rows]
+        if done.returncode > 0:
+            raise MachineError(f"the evaluator ended with {done.returncode}: {' '.join(command)}")
+        if len(answers) < num_cases:  # a signal ended it
+            answers.append((None, 0.0))
+    return answers
 
 
 def report(groups: Sequence[Sequence[Measured]]) -> str:

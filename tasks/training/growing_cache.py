@@ -2,7 +2,7 @@
 
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
+from transformers.cache_utils import DynamicLayer, LinearAttentionLayer
 
 
 def growing_cache(model: PreTrainedModel, capacity: int) -> DynamicCache:
@@ -13,6 +13,23 @@ def growing_cache(model: PreTrainedModel, capacity: int) -> DynamicCache:
     return cache
 
 
+def can_be_fixed(cache: DynamicCache) -> bool:
+    """Whether every layer can write a token's state in place, at a position that only the device knows."""
+    return all(type(layer) in (_GrowingLayer, LinearAttentionLayer) for layer in cache.layers)
+
+
+def fix(cache: DynamicCache, at: Tensor, num_columns: int) -> None:
+    """From now on write one token at a time, and show always as many columns, written or not.
+
+    Args:
+        at: [1], the column of the next token; read on the device whenever a token is written.
+        num_columns: of keys and values that are shown; a mask has to hide those that are not written yet.
+    """
+    for layer in cache.layers:
+        if isinstance(layer, _GrowingLayer):
+            layer.fix(at, num_columns)
+
+
 class _GrowingLayer(DynamicLayer):
     """Keys and values in room set aside once: a token's are written in place, where DynamicLayer copies all of them."""
 
@@ -20,6 +37,15 @@ class _GrowingLayer(DynamicLayer):
         super().__init__()
         self._capacity = capacity
         self._length = 0
+        self._at: Tensor | None = None
+
+    def fix(self, at: Tensor, num_columns: int) -> None:
+        if self._at is None:  # what a mask hides still takes part with a weight of zero, which makes NaN of infinity
+            self._keys[:, :, self._length :] = 0
+            self._values[:, :, self._length :] = 0
+        self._at = at
+        self._length = num_columns
+        self._show()
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:
@@ -27,6 +53,10 @@ class _GrowingLayer(DynamicLayer):
             batch, heads, _tokens, key_size = key_states.shape
             self._keys = key_states.new_empty(batch, heads, self._capacity, key_size)
             self._values = value_states.new_empty(batch, heads, self._capacity, value_states.shape[-1])
+        if self._at is not None:
+            self._keys.index_copy_(2, self._at, key_states)
+            self._values.index_copy_(2, self._at, value_states)
+            return self._show()
         start, self._length = self._length, self._length + key_states.shape[-2]
         self._keys[:, :, start : self._length] = key_states
         self._values[:, :, start : self._length] = value_states

@@ -8,19 +8,14 @@ is several times faster.
 import logging
 import random
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import torch
-from torch import LongTensor, Tensor
-from transformers import PreTrainedModel
+from torch import Tensor
 
 from tasks.errors import PolicyError
-from tasks.training.growing_cache import growing_cache
+from tasks.training.decoding import Decoder
 from tasks.training.policy import Policy, encode_prompts
 from tasks.training.too_large import said_to_be_too_large
-
-# Dropping ended rows copies the others' keys and values, so it waits until this share of the rows is worth it.
-_DROPPED_SHARE = 0.2
 
 logger = logging.getLogger(__name__)
 
@@ -160,23 +155,23 @@ def _complete(
     draws = draws if draws is None else draws.to(device)
     end_ids = torch.tensor(policy.end_ids, device=device)
     pad_id = policy.tokenizer.pad_token_id
-    writer = _Writer(policy.model, prompts, pad_id=pad_id, max_tokens=policy.completion_tokens)
+    decoder = Decoder(policy.model, prompts, pad_id=pad_id, max_tokens=policy.completion_tokens)
     written = torch.full((len(prompts), policy.completion_tokens), pad_id, device=device)
     rows = torch.arange(len(prompts), device=device)
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     for position in range(policy.completion_tokens):
         drawn = draws if draws is None else draws[rows, position]
-        tokens = _chosen(writer.logits, temperature, drawn).masked_fill_(ended, pad_id)
+        tokens = _chosen(decoder.logits, temperature, drawn).masked_fill_(ended, pad_id)
         written[rows, position] = tokens
         ended |= torch.isin(tokens, end_ids)
         num_ended = int(ended.sum())
         if num_ended == len(ended):
             break
-        if num_ended >= _DROPPED_SHARE * len(ended):
+        if num_ended >= decoder.dropped_share * len(ended):
             kept = (~ended).nonzero().squeeze(1)
             rows, tokens, ended = rows[kept], tokens[kept], ended[kept]
-            writer.keep(kept)
-        writer.append(tokens)
+            decoder.keep(kept)
+        decoder.append(tokens)
     return [_until_end(row, set(policy.end_ids)) for row in written.tolist()]
 
 
@@ -191,48 +186,3 @@ def _chosen(logits: Tensor, temperature: float | None, draws: Tensor | None) -> 
 def _until_end(tokens: list[int], end_ids: set[int]) -> list[int]:
     ends = (position for position, token in enumerate(tokens) if token in end_ids)
     return tokens[: next(ends, len(tokens) - 1) + 1]
-
-
-class _Writer:
-    """The model's state while a batch of completions grows: the logits of the next token, and what leads to them."""
-
-    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]], *, pad_id: int, max_tokens: int):
-        # Equal prompts are computed once and then repeated, which saves most of the work of a group.
-        distinct = list(dict.fromkeys(map(tuple, prompts)))
-        longest = max(map(len, distinct))
-        device = model.device
-        ids = torch.tensor([[pad_id] * (longest - len(prompt)) + list(prompt) for prompt in distinct], device=device)
-        lengths = torch.tensor(list(map(len, distinct)), device=device)
-        self._model = model
-        self._mask = torch.ones(len(distinct), longest + max_tokens, dtype=torch.long, device=device)
-        self._mask[:, :longest] = torch.arange(longest, device=device) >= (longest - lengths).unsqueeze(1)
-        self._width = longest
-        self._positions = lengths
-        self._cache = growing_cache(model, longest + max_tokens)
-        self.logits = self._forward(ids, (self._mask[:, :longest].cumsum(1) - 1).clamp_min(0))
-        number = {prompt: index for index, prompt in enumerate(distinct)}
-        self.keep(torch.tensor([number[tuple(prompt)] for prompt in prompts], device=device))
-
-    def append(self, tokens: Tensor) -> None:
-        """Add one token to every row."""
-        self._width += 1
-        self.logits = self._forward(tokens.unsqueeze(1), self._positions.unsqueeze(1))
-        self._positions = self._positions + 1
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows, in this order; a row may be named several times."""
-        self._mask = self._mask[rows]
-        self._positions = self._positions[rows]
-        self.logits = self.logits[rows]
-        self._cache.reorder_cache(cast(LongTensor, rows))
-
-    def _forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        output = self._model(
-            input_ids=ids,
-            attention_mask=self._mask[:, : self._width],
-            position_ids=positions,
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        return output.logits[:, -1]
