@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from flows.benches import plain_evaluator
-from flows.benches.judge import plain
+from flows.benches.judge import plain, rewritten
 from tasks.errors import MachineError
-from tasks.params import JudgeParams
+from tasks.params import JudgeParams, load_params
 from tasks.variants.candidate import Candidate
 from tests.training_builders import SCALED, SCALED_IN_PLACE, problem
 
@@ -41,6 +41,14 @@ def test_a_candidate_that_crashes_the_plain_loop_leaves_the_others_to_it():
 def test_an_evaluator_that_does_not_start_is_an_error_and_no_crash(tmp_path: Path):
     with pytest.raises(MachineError, match="the evaluator ended with 1"):
         plain(pairs(SCALED_IN_PLACE), JudgeParams(workers=1), kernelbench=tmp_path)
+
+
+def test_candidates_for_a_device_are_written_for_that_device():
+    params = load_params(Path("params.yaml"))
+    on_host, on_device = (rewritten(params, 118, device) for device in ("cpu", "cuda:0"))
+    assert any("ctypes" in candidate.source for _, candidate in on_host)
+    assert not any("ctypes" in candidate.source for _, candidate in on_device)
+    assert len(on_device) == len(on_host) == 118
 
 
 def test_a_line_tells_of_each_case(tmp_path: Path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """How many candidates a minute does the judge judge, and how much dearer is it than an evaluator that believes them?
 
     python -m flows.benches.judge            # the built-in rewrites, on the processor
+    python -m flows.benches.judge --device cuda:0 --write-candidates FILE    # those for a GPU, written anywhere
     python -m flows.benches.judge --device cuda:0 --candidates FILE --native tests/kernels/cuda --kernelbench FOLDER
 
 The same candidates go through a plain loop in one process, and through KernelBench's evaluator where that is given.
@@ -52,12 +53,14 @@ class Measured:
         return 60 * self.num_candidates / self.seconds
 
 
-def rewritten(params: Params, count: int) -> list[Pair]:
-    """Candidates as the stage generate_variants makes them, nothing compiled, equally many for every problem."""
+def rewritten(params: Params, count: int, device: str) -> list[Pair]:
+    """Candidates as generate_variants makes them for a device, nothing compiled, equally many for every problem."""
     from tasks.variants.builtin import BuiltinProvider
+    from tasks.variants.rewrites import rewrites_for
 
     problems = load_problems(params.problems)
-    provider = BuiltinProvider(replace(params.generate_variants, compiled_share=0.0))  # type: ignore[type-var]
+    uncompiled = replace(params.generate_variants, compiled_share=0.0)  # type: ignore[type-var]
+    provider = BuiltinProvider(uncompiled, rewrites=rewrites_for(device))
     each = -(-count // len(problems))
     return [
         (problem, candidate)
@@ -221,7 +224,10 @@ def main() -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     params = load_params()
-    pairs = read(arguments.candidates, params) if arguments.candidates else rewritten(params, arguments.count)
+    if arguments.candidates:
+        pairs = read(arguments.candidates, params)
+    else:
+        pairs = rewritten(params, arguments.count, arguments.device)
     if arguments.write_candidates:
         rows = (json.dumps(candidate.to_json()) + "\n" for _, candidate in pairs)
         arguments.write_candidates.write_text("".join(rows))
