@@ -111,8 +111,10 @@ def run(arguments: argparse.Namespace) -> str:
     whole = load_params()
     if arguments.kernels:
         pairs = released(arguments.kernels, arguments.count)
+    elif arguments.candidates:
+        pairs = read(arguments.candidates, whole)
     else:
-        pairs = read(arguments.candidates, whole) if arguments.candidates else rewritten(whole, arguments.count)
+        pairs = rewritten(whole, arguments.count, arguments.device)
     params = changed(whole.judge, device=arguments.device, ray="local", timeout_s=TIMEOUT_S, memory_bytes=MEMORY_BYTES)
     present = gpus() if arguments.device == "cuda" else []
     if present and max(arguments.devices) > len(present):
