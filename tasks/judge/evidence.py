@@ -27,6 +27,12 @@ class Evidence:
     def passed(self, name: str, words: str = "") -> None:
         self.checks.append(Check(name=name, passed=True, evidence=words))
 
+    def require(self, check: Check, status: Status) -> None:
+        """Note a check; the judgement ends here, with this status, unless it has passed."""
+        if not check.passed:
+            self.refuse(check.name, status, check.evidence)
+        self.checks.append(check)
+
     def refuse(self, name: str, status: Status, words: str) -> NoReturn:
         self.checks.append(Check(name=name, passed=False, evidence=words))
         raise RefusedError(status, words)

@@ -20,7 +20,7 @@ from tasks.judge.stopwatch import Stopwatch
 from tasks.judge.study import Study
 from tasks.judge.track import observed_track
 from tasks.judge.trials import Trials
-from tasks.judge.verdict import Status, Timing
+from tasks.judge.verdict import Check, Status, Timing
 from tasks.judge.wire import DeadlineError, WireError
 from tasks.params import JudgeParams
 from tasks.variants.candidate import Candidate
@@ -149,20 +149,26 @@ class Examination:
             return stopwatch.take_round()
 
         trials.change_weights()  # what a candidate made of them before the clock started is stale
-        in_window = params.tier == "long"
-        found = self._window_timing(take_round) if in_window else self._screen_timing(take_round, stopwatch.rounds)
-        trials.try_moved_again()
+        if params.tier == "long":
+            found, steady = self._window_timing(take_round)
+        else:
+            found, steady = self._screen_timing(take_round, stopwatch.rounds)
+        trials.try_moved_again()  # before it is called unstable, which says that it is right
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
+        self._evidence.require(steady, Status.UNSTABLE)
         return found
 
-    def _screen_timing(self, take_round: Callable[[], timing.Round], rounds: int) -> Timing:
+    def _screen_timing(self, take_round: Callable[[], timing.Round], rounds: int) -> tuple[Timing, Check]:
+        """The times, and whether the speedup is known well enough."""
         taken = timing.measure_until_settled(take_round, rounds=rounds, settled_error=self._params.settled_error)
-        if taken.standard_error > timing.UNSTABLE_ERROR:
-            words = f"after {len(taken.candidate_ms)} rounds the speedup is known to {taken.standard_error:.0%} only"
-            self._evidence.refuse("settled", Status.UNSTABLE, words)
-        return Timing(baseline=BASELINE, reference_ms=taken.reference_ms, candidate_ms=taken.candidate_ms)
+        error = taken.standard_error
+        words = f"after {len(taken.candidate_ms)} rounds the speedup is known to {error:.1%}"
+        steady = Check(name="settled", passed=error <= timing.UNSTABLE_ERROR, evidence=words)
+        return Timing(baseline=BASELINE, reference_ms=taken.reference_ms, candidate_ms=taken.candidate_ms), steady
 
-    def _window_timing(self, take_round: Callable[[], timing.Round]) -> Timing:
+    def _window_timing(self, take_round: Callable[[], timing.Round]) -> tuple[Timing, Check]:
+        """The times, and whether the buckets agree."""
+
         def take_round_in_time() -> timing.Round:
             self._pair.allow_time()  # the window is our choice: the limit is on every round of it
             return take_round()
@@ -170,17 +176,16 @@ class Examination:
         params = self._params.long
         on_progress = self._circumstances.on_progress
         window = measure_window(take_round_in_time, params, rng=self._rng, on_progress=on_progress)
-        if window.variance > params.max_variance:
-            words = f"{window.words}; at most {params.max_variance:g} is allowed"
-            self._evidence.refuse("bucket_means", Status.UNSTABLE, words)
-        self._evidence.passed("bucket_means", window.words)
+        is_steady = window.variance <= params.max_variance
+        words = window.words if is_steady else f"{window.words}; at most {params.max_variance:g} is allowed"
         kept = window.rounds
-        return Timing(
+        found = Timing(
             baseline=BASELINE,
             reference_ms=kept.reference_ms,
             candidate_ms=kept.candidate_ms,
             settled=window.speedup,
         )
+        return found, Check(name="bucket_means", passed=is_steady, evidence=words)
 
     def _compare_with_bound(self, found: Timing) -> None:
         """Note a time that the hardware seems not to allow: an alarm for people, never a verdict."""

@@ -1,7 +1,7 @@
 """The timing protocol: how many calls are timed, and the number that they are reduced to. No clock is read here.
 
-Bump PROTOCOL whenever a change here, in the equality rule or in the order of the checks can move a number or a status;
-verdicts of different protocols are never compared.
+Bump PROTOCOL whenever a change here, in the equality rule or in the order of the checks can move a number, or a status
+to or from `correct`; verdicts of different protocols are never compared.
 """
 
 import math
