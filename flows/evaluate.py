@@ -21,7 +21,7 @@ from flows.parts.sampling import Draw, as_samples, build_requests, draw
 from flows.parts.timed_baselines import time_baselines
 from tasks.history.records import Sample
 from tasks.judge.baselines import baseline_candidate, usable_baselines
-from tasks.judge.timing import PROTOCOL_OF_TIER
+from tasks.judge.timing import protocol_of
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
@@ -191,7 +191,7 @@ def _report_data(
         params=stage.sections,
         environment=timed.environment if timed else {},
         device=timed.device if timed else params.judge.device,
-        protocol=PROTOCOL_OF_TIER[params.judge.tier],
+        protocol=protocol_of(device=params.judge.device, tier=params.judge.tier),
         resamples=resamples,
         seed=params.seed,
     )

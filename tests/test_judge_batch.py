@@ -16,7 +16,7 @@ from tasks.errors import MachineError, WorkerError
 from tasks.judge.batch import changed, judge_cases, judge_source
 from tasks.judge.cases import MAX_FILE_BYTES, Case
 from tasks.judge.judge import Judge
-from tasks.judge.timing import PROTOCOL
+from tasks.judge.timing import PROTOCOLS
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
@@ -92,7 +92,7 @@ def test_a_row_has_all_fields_and_is_json(judge: Judge) -> None:
     fields += "track device protocol tier precision seconds rounds environment case"
     assert set(fields.split()) <= set(right)
     assert set(right) == set(wrong)
-    assert right["protocol"] == PROTOCOL
+    assert right["protocol"] == PROTOCOLS["cpu"]
     assert right["device"] == judge.device
     assert json.loads(json.dumps([right, wrong], allow_nan=False)) == [right, wrong]
     assert {"name", "passed", "evidence"} == set(right["checks"][0])

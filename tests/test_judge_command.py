@@ -30,6 +30,13 @@ def test_a_verdict_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "behind walls: " in said.err
 
 
+def test_what_a_candidate_calls_its_dtype_can_be_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernels = Path(__file__).parent / "kernels"
+    reference, candidate = kernels / "problems/row_softmax.py", kernels / "hostile/answers_with_half_a_character.py"
+    assert main(["judge", str(reference), str(candidate)]) == 0
+    assert capsys.readouterr().out.startswith("crashed: a tensor of dtype ? and ")
+
+
 def test_one_case_and_a_batch_have_the_same_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_cases(folder / "cases.jsonl", "right.py")
     assert main(["judge", "ref.py", "right.py", "--json", "--device", "cpu"]) == 0

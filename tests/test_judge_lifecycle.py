@@ -19,7 +19,7 @@ from tasks.judge import judge as judge_module
 from tasks.judge.baselines import BASELINES, baseline_candidate
 from tasks.judge.fork_server import PROGRAM, ForkServer
 from tasks.judge.judge import Judge
-from tasks.judge.timing import PROTOCOL
+from tasks.judge.timing import PROTOCOLS
 from tasks.judge.verdict import Status, Track, Verdict
 from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem, problem_of, running, with_source
 
@@ -49,7 +49,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 def test_a_verdict_says_all_about_itself(judge: Judge) -> None:
     verdict = judged(judge, kernel(KERNELS / "honest/reads_weights.py"))
     assert verdict.status in (Status.CORRECT, Status.UNSTABLE)
-    assert verdict.protocol == PROTOCOL
+    assert verdict.protocol == PROTOCOLS["cpu"]
     assert verdict.device == judge.device != ""
     assert {"torch", "python", "walls"} <= set(verdict.environment)
     assert {"fresh_inputs", "called_twice", "output_kept", "changed_weights", "negated_inputs"} <= {

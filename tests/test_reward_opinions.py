@@ -17,7 +17,7 @@ from tasks.history.exemplars import ExemplarPool
 from tasks.history.hacks import HackCases, case_of
 from tasks.history.store import History
 from tasks.judge.jumps import jump
-from tasks.judge.timing import PROTOCOL
+from tasks.judge.timing import PROTOCOLS
 from tasks.judge.verdict import Speedup
 from tasks.params import load_params
 from tasks.training import checker
@@ -222,7 +222,7 @@ class RememberingJudge:
 
     def __init__(self) -> None:
         self.device = "test"
-        self.protocol = PROTOCOL
+        self.protocol = PROTOCOLS["cpu"]
         self.environment = {"torch": "2.13.0"}
         self.told: list[float | None] = []
 
@@ -236,7 +236,9 @@ def test_the_judge_is_told_the_best_known_speedup_so_that_it_looks_twice_at_a_ju
     judge = RememberingJudge()
     earlier = [
         replace(verdict(each, speedup=speedup), protocol=protocol, environment=judge.environment)
-        for each, speedup, protocol in zip(distinct(3), (1.5, 2.5, 70.0), (PROTOCOL, PROTOCOL, "older"), strict=True)
+        for each, speedup, protocol in zip(
+            distinct(3), (1.5, 2.5, 70.0), (PROTOCOLS["cpu"], PROTOCOLS["cpu"], "older"), strict=True
+        )
     ]
     court = Court(stage, judge, {PROBLEM.problem_id: PROBLEM}, known=earlier, journal="verdicts.jsonl", workers=1)
     court.judge([candidate("a = 1\n")])

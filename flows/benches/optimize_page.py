@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.judge.timing import PROTOCOL
+from tasks.judge.timing import protocol_of
 from tasks.problems.problem import Split
 
 NOTABLE = 1.2
@@ -43,7 +43,7 @@ def render(rows: Sequence[dict[str, Any]], *, took_s: float, minutes: float, dev
                 f"# `cuda-l1 optimize` on {'a GPU' if device.startswith('cuda') else 'the CPU'}",
                 f"{len(rows)} built-in problems, {took_s / 60:.1f} minutes for all of them (asked for: {minutes:g}), "
                 f"built-in rewrites only, {cores} cores, one thread a program, {model}, torch {torch}, protocol "
-                f"`{PROTOCOL}`, by `make bench-optimize`.",
+                f"`{protocol_of(device=device, tier='screen')}`, by `make bench-optimize`.",
                 _EXPLANATION,
                 "\n".join([*_SUMMARY_HEAD, *(_summary(name, group) for name, group in groups.items() if group)]),
                 "## Every problem",

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import RecordError
-from tasks.judge.timing import PROTOCOL_OF_TIER
+from tasks.judge.timing import LONG
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.report.rejudged import Answer
-
-LONG = PROTOCOL_OF_TIER["long"].rpartition("-")[2]
 
 
 def verdict_rows(problems: Mapping[str, Problem], answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:

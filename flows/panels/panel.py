@@ -15,7 +15,7 @@ from flows.panels.seats import LOST_IN_A_ROW, Seat, Seats, in_words
 from tasks.errors import MachineError, WorkerError
 from tasks.judge.batch import changed
 from tasks.judge.long import OnProgress
-from tasks.judge.timing import PROTOCOL_OF_TIER
+from tasks.judge.timing import protocol_of
 from tasks.judge.verdict import Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
@@ -64,7 +64,7 @@ class Panel:
     @property
     def protocol(self) -> str:
         """The version of the way of judging."""
-        return PROTOCOL_OF_TIER[self._params.tier]
+        return protocol_of(device=self._params.device, tier=self._params.tier)
 
     @property
     def workers(self) -> int:

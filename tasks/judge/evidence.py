@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tasks.judge.verdict import Check, Status, Timing, Track
+from tasks.judge.wire import readable
 
 
 class RefusedError(Exception):
@@ -12,7 +13,7 @@ class RefusedError(Exception):
     def __init__(self, status: Status, detail: str) -> None:
         super().__init__(detail)
         self.status = status
-        self.detail = detail
+        self.detail = readable(detail)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -30,7 +30,7 @@ from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Seat, Slot, Slots, num_in_hand
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
 from tasks.judge.study import BadProblemError
-from tasks.judge.timing import PROTOCOL_OF_TIER
+from tasks.judge.timing import protocol_of
 from tasks.judge.verdict import Status, Verdict
 from tasks.judge.walls.sandbox import FIRST_UID, NUM_UIDS
 from tasks.judge.walls.scratch import ScratchFolder
@@ -115,7 +115,7 @@ class Judge:
     @property
     def protocol(self) -> str:
         """The version of the way of judging; verdicts of different tiers have different ones."""
-        return PROTOCOL_OF_TIER[self._params.tier]
+        return protocol_of(device=self._params.device, tier=self._params.tier)
 
     def judge(
         self,

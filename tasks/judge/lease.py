@@ -14,7 +14,7 @@ from tasks.judge.device_memory import used_bytes
 from tasks.judge.turnstile import Turnstile
 from tasks.judge.wire import WireError
 
-ALONE = frozenset({"call", "recopy", "call_in_float64"})
+ALONE = frozenset({"call", "call_between_events", "recopy", "call_in_float64"})
 AT_LARGE = frozenset({"load", "draw", "init_inputs", "inputs", "loaded"})
 """What may take long or needs the processor only. All else waits for the device, though not with cold caches."""
 MAY_COMPILE = frozenset({"build", "call"})
@@ -42,7 +42,7 @@ class Lease:
             raise MachineError(f"{error}; end what uses it, or judge on another device") from error
         self._fd = fd
         with self._turnstile.turn():
-            self._usual_ms = min(self._flush_ms() for _ in range(5))
+            self._usual_ms = min(self.flush() for _ in range(5))
 
     @contextlib.contextmanager
     def turn(self, pid: int, *, waits: bool) -> Iterator[float]:
@@ -86,9 +86,11 @@ class Lease:
         if (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * self._total_bytes:
             raise WireError(f"the process took {used >> 20} MiB of the device's memory")
 
-    def flush(self) -> None:
-        """Have whoever has the turn find cold caches."""
-        self._flush_ms()
+    def flush(self) -> float:
+        """Have whoever has the turn find cold caches; the ms that took."""
+        started = time.perf_counter()
+        self._device.fill(self._flush_at, self._flush_size, 0)
+        return (time.perf_counter() - started) * 1e3
 
     def await_quiet(self) -> float:
         """Wait until nothing runs on the device; to be asked within a turn, when the worker has answered.
@@ -100,7 +102,7 @@ class Lease:
             WireError: if that worker's kernels go on although it said that it was ready.
         """
         blamed_s, started, late_ms = 0.0, time.monotonic(), 0.0
-        while (flush_ms := self._flush_ms()) > max(BUSY_MS, BUSY_FACTOR * self._usual_ms):
+        while (flush_ms := self.flush()) > max(BUSY_MS, BUSY_FACTOR * self._usual_ms):
             late_ms += flush_ms
             if not self._turnstile.is_anybody_at_large():
                 blamed_s += flush_ms / 1e3
@@ -111,8 +113,3 @@ class Lease:
     def close(self) -> None:
         self._device.free(self._flush_at, self._flush_size, self._fd)
         self._turnstile.close()
-
-    def _flush_ms(self) -> float:
-        started = time.perf_counter()
-        self._device.fill(self._flush_at, self._flush_size, 0)
-        return (time.perf_counter() - started) * 1e3

@@ -9,6 +9,7 @@ from tasks.judge.wire import ITEM_BYTES, MAX_TENSORS
 
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 MAX_DEPTH = 16
+_DTYPES = frozenset(getattr(torch, name) for name in ITEM_BYTES)
 _LOW_DTYPES = (torch.float16, torch.bfloat16)
 
 
@@ -65,6 +66,6 @@ def _plain(output: torch.Tensor) -> torch.Tensor:
         raise OutputRefusedError(f"an output is of type {type(output).__name__}, not torch.Tensor")
     if output.layout is not torch.strided or output.device.type not in ("cpu", "cuda"):
         raise OutputRefusedError(f"an output is a {output.layout} tensor on {output.device.type}")
-    if str(output.dtype).removeprefix("torch.") not in ITEM_BYTES:
+    if output.dtype not in _DTYPES:
         raise OutputRefusedError(f"an output is of dtype {output.dtype}, which cannot be compared")
     return output.detach()

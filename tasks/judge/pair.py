@@ -110,7 +110,7 @@ class Pair:
             deadline=self._deadline,
         )
         rows, other_items = self.candidate.build(self._seed, study.init_inputs, self._deadline)
-        self.candidate.expect_inputs(study.inputs, self._deadline)
+        self.candidate.expect_inputs(study.inputs, self._deadline, outputs=study.short_outputs)
         return self._find_places(rows, other_items)
 
     def _find_places(self, rows: Sequence[StateRow], other_items: int) -> bool:
@@ -241,5 +241,5 @@ class Pair:
             deadline=deadline,
         )
         reference.build(self._seed, study.init_inputs, deadline)
-        reference.expect_inputs(study.inputs, deadline)
+        reference.expect_inputs(study.inputs, deadline, outputs=study.short_outputs)
         reference.load_state(study.weights.states[self._seed], study.weights.rows, deadline)

@@ -14,14 +14,18 @@ from typing import Any
 
 from tasks.errors import FullDeviceError, WorkerError
 from tasks.judge import blocks, remote_memory
+from tasks.judge.call_frames import MARK, short_answer
 from tasks.judge.cuda import DeviceArena
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.lease import ALONE, AT_LARGE, MAY_COMPILE, Lease
 from tasks.judge.walls.crowd import Crowd
-from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded
+from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded, readable
 
 START_S = 120.0
 END_S = 10.0
+
+Framed = Callable[[int], bytes]
+"""A question as a frame, given the id that its answer has to bear."""
 
 
 class Failure(Exception):
@@ -30,8 +34,7 @@ class Failure(Exception):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(kind)
         self.kind = kind
-        # JSON can carry halves of surrogate pairs, which nothing can store.
-        self.text = text.encode("utf-8", "replace").decode().replace("\0", "")
+        self.text = readable(text)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,10 +105,10 @@ class WorkerProcess:
 
     def ask(self, operation: str, deadline: float, **fields: Any) -> dict[str, Any]:
         """What the worker answers; see time_ask."""
-        return self.time_ask(operation, deadline, **fields)[0]
+        return self.time_ask(operation, deadline, in_json(operation, **fields))[0]
 
     def time_ask(
-        self, operation: str, deadline: float, *, lay_in: Callable[[], None] = lambda: None, **fields: Any
+        self, operation: str, deadline: float, framed: Framed, *, lay_in: Callable[[], None] = lambda: None
     ) -> tuple[dict[str, Any], Taken]:
         """The worker's answer, and what it took.
 
@@ -113,6 +116,7 @@ class WorkerProcess:
         worker whose turn it is. Waiting for the device moves the deadline.
 
         Args:
+            framed: the question as a frame.
             lay_in: puts the inputs into the arena, before the caches are flushed. Where the worker waits for a turn it
                 is done within that: what is copied on a device disturbs whoever has its turn.
 
@@ -123,7 +127,7 @@ class WorkerProcess:
         """
         if self._lease is None:
             lay_in()
-            answer, taken = self._exchange(operation, deadline, fields)
+            answer, taken = self._exchange(deadline, framed)
         else:
             kind = "call" if operation in ALONE else operation
             may_compile = kind in MAY_COMPILE and kind not in self._done  # nothing that is timed
@@ -136,7 +140,7 @@ class WorkerProcess:
                 if alone:
                     self._lease.flush()
                 self._waited_s += waited_s + time.monotonic() - begun_at
-                answer, taken = self._exchange(operation, deadline + self._waited_s, fields)
+                answer, taken = self._exchange(deadline + self._waited_s, framed)
                 if alone:
                     taken = replace(taken, outer_ms=taken.outer_ms + self._lease.await_quiet())
         if answer.get("id") != self._last_id:
@@ -152,9 +156,9 @@ class WorkerProcess:
         """The worker's device for what the referee computes with blocks there."""
         return self._lease.own_turn() if self._lease and blocks.has_cupy() else contextlib.nullcontext()
 
-    def _exchange(self, operation: str, deadline: float, fields: dict[str, Any]) -> tuple[dict[str, Any], Taken]:
+    def _exchange(self, deadline: float, framed: Framed) -> tuple[dict[str, Any], Taken]:
         self._last_id += 1
-        frame = encoded({"op": operation, "id": self._last_id, **fields})
+        frame = framed(self._last_id)
         self._look()
         thawed_at = time.time_ns()
         self.thaw()
@@ -167,7 +171,7 @@ class WorkerProcess:
         self._freeze()
         frozen_at = time.time_ns()
         taken = Taken(inner_ms=(answered_at - sent_at) / 1e6, outer_ms=(frozen_at - thawed_at) / 1e6)
-        return decoded(answer), taken
+        return short_answer(answer) if answer[0] == MARK else decoded(answer), taken
 
     @property
     def log(self) -> str:
@@ -218,6 +222,11 @@ class WorkerProcess:
         if self._pid_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pid_fd, number)
+
+
+def in_json(operation: str, **fields: Any) -> Framed:
+    """A question whose answer nobody waits for with a stopwatch."""
+    return lambda number: encoded({"op": operation, "id": number, **fields})
 
 
 def descendants(pid: int) -> list[int]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tasks.judge import remote_memory
 from tasks.judge.blocks import Blocks
-from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.call_frames import MAX_ADDRESS, CallQuestion
+from tasks.judge.processes import Failure, Framed, WorkerProcess, in_json
 from tasks.judge.wire import MAX_TENSORS, TensorSpec, WireError, aligned, offsets
 
 TEXT_BYTES = 1 << 20
@@ -128,6 +129,9 @@ class Program:
     def __init__(self, worker: WorkerProcess, layout: Layout) -> None:
         self.worker = worker
         self.layout = layout
+        self.has_plain_outputs = False
+        """Whether the program takes and returns nothing but tensors, as it said when it was last called by itself."""
+        self._usual_outputs: list[TensorSpec] = []
         self._last_places: dict[int, OutputPlace] = {}
         not_numbers = np.full(2 * GUARD_BYTES, 0xFF, dtype=np.uint8)
         for at in layout.inputs_at:
@@ -140,9 +144,24 @@ class Program:
         fields = {"filename": filename, "class_name": class_name, "precision": precision}
         self.worker.ask("load", deadline, num_bytes=len(text), **fields)
 
-    def expect_inputs(self, inputs: Arguments, deadline: float) -> None:
-        """Tell the form of the inputs that later calls bring."""
-        self.worker.ask("inputs", deadline, inputs=inputs.to_json(), needs_grad_mode=inputs.needs_grad_mode)
+    def expect_inputs(self, inputs: Arguments, deadline: float, *, outputs: Sequence[TensorSpec] = ()) -> None:
+        """Tell the form of the inputs that later calls bring.
+
+        Args:
+            outputs: their form, where calls may be answered shortly: by the addresses of outputs that have it. Both
+                programs of a pair are to be told the same, since what answering takes is taken off both.
+        """
+        self._usual_outputs = list(outputs)
+        self.worker.ask(
+            "inputs",
+            deadline,
+            inputs=inputs.to_json(),
+            needs_grad_mode=inputs.needs_grad_mode,
+            slots=list(zip(self.layout.inputs_at, self.layout.outputs_at, strict=True)),
+            capacity=self.layout.capacity,
+            copies=not self.worker.is_readable,
+            shortly=bool(outputs),
+        )
 
     def build(self, seed: int, init_inputs: Arguments, deadline: float) -> tuple[list[StateRow], int]:
         """Make the model; what comes back is the form of its state, and the elements of tensors kept beside it."""
@@ -184,14 +203,16 @@ class Program:
             hold: keep the outputs alive for recopy.
             filling: byte of what unwritten memory of the host is full of; 0 leaves it as it is.
         """
-        answers = self._run("call", deadline, [slot], [block], fresh=fresh, hold=hold, filling=filling)
+        question = CallQuestion(slot=slot, fresh=fresh, hold=hold, filling=filling)
+        answers = self._run("call", deadline, [slot], [block], question.framed)
         return answers.specs[0], answers.several([0])[0], answers.taken_ms
 
     def call_in_float64(
         self, block: np.ndarray, deadline: float, *, nudge: float = 0.0, seed: int = 0, rounded: bool = False
     ) -> tuple[list[TensorSpec], np.ndarray]:
         """Run a copy of the model in double precision, on values nudged a little or rounded to 11 bits if asked."""
-        answers = self._run("call_in_float64", deadline, [0], [block], nudge=nudge, seed=seed, rounded=rounded)
+        framed = in_json("call_in_float64", nudge=nudge, seed=seed, rounded=rounded)
+        answers = self._run("call_in_float64", deadline, [0], [block], framed)
         return answers.specs[0], answers.several([0])[0]
 
     def calls(self, blocks: Sequence[np.ndarray], deadline: float) -> Answers:
@@ -199,7 +220,8 @@ class Program:
 
         For calls so short that an exchange for each would outweigh them. At most layout.num_slots.
         """
-        return self._run("call", deadline, range(len(blocks)), blocks, fresh=False, hold=False, filling=0)
+        question = CallQuestion(slot=0, count=len(blocks))
+        return self._run("call", deadline, range(len(blocks)), blocks, question.framed)
 
     def calls_on_device(
         self, blocks: Sequence[np.ndarray], order: Sequence[int], deadline: float, *, cold: bool
@@ -210,39 +232,38 @@ class Program:
             order: indices of blocks; every one occurs.
             cold: let the device wait for a while first, so that the host has launched everything before it begins.
         """
-        fields = {"fresh": False, "hold": False, "order": list(order), "cold": cold}
-        return self._run("call", deadline, range(len(blocks)), blocks, **fields)
+        framed = in_json("call_between_events", order=list(order), count=len(blocks), cold=cold)
+        return self._run("call_between_events", deadline, range(len(blocks)), blocks, framed, reads_later=True)
 
     def recopy(self, deadline: float, *, slot: int, times: int = 1) -> Answers:
-        """The outputs of the held call in a slot once more: to that slot, or to the first slots where several times."""
-        slots = [slot] if times == 1 else range(times)
-        return self._run("recopy", deadline, slots, [], held=self.layout.inputs_at[slot])
+        """The outputs of the held call in a slot once more: for that slot and for those behind it."""
+        question = CallQuestion(slot=slot, count=times, again=True)
+        return self._run("recopy", deadline, range(slot, slot + times), [], question.framed)
 
     def _run(
-        self, operation: str, deadline: float, slots: Sequence[int], blocks: Sequence[np.ndarray], **fields: Any
+        self,
+        operation: str,
+        deadline: float,
+        slots: Sequence[int],
+        blocks: Sequence[np.ndarray],
+        framed: Framed,
+        *,
+        reads_later: bool = False,
     ) -> Answers:
         """Ask for calls on these inputs, a block for each slot, or for none."""
         inputs_at = [self.layout.inputs_at[slot] for slot in slots]
-        places = [(self.layout.inputs_at[slot], self.layout.outputs_at[slot]) for slot in slots]
         answer, taken = self.worker.time_ask(
             operation,
             deadline,
+            framed,
             lay_in=lambda: self.worker.arena.write_blocks(inputs_at[: len(blocks)], blocks),
-            places=places,
-            capacity=self.layout.capacity,
-            copies=not self.worker.is_readable,
-            **fields,
         )
-        rows = answer.get("outputs")
-        if not isinstance(rows, list) or len(rows) != len(places):
-            raise WireError("the process sent something that is not an answer")
-        handed_over = [self._handed_over(row, to) for row, (_, to) in zip(rows, places, strict=True)]
+        self.has_plain_outputs = answer.get("are_plain", self.has_plain_outputs) is True
+        handed_over = self._handed_over(answer, [self.layout.outputs_at[slot] for slot in slots])
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         return Answers(
             specs=[place.specs for place in handed_over],
-            outputs=LazyBytes(handed_over, self._several_at)
-            if fields.get("order")
-            else [*map(self._bytes_at, handed_over)],
+            outputs=LazyBytes(handed_over, self._several_at) if reads_later else [*map(self._bytes_at, handed_over)],
             taken_ms=taken.inner_ms,
             outer_ms=taken.outer_ms,
             device_ms=_claimed_ms(answer),
@@ -264,15 +285,27 @@ class Program:
         """Outputs of one form, from a device's arena; the caller has the turn."""
         return self.worker.arena.read_blocks([place.at for place in places], offsets(places[0].specs)[1])
 
-    def _handed_over(self, row: object, at: int) -> OutputPlace:
-        """What a worker says about the outputs of one call; only that it makes sense is sure."""
+    def _handed_over(self, answer: dict[str, Any], places: Sequence[int]) -> list[OutputPlace]:
+        """What a worker says about the outputs of its calls; only that it makes sense is sure."""
+        addresses, rows = answer.get("addresses"), answer.get("outputs")
+        specs = self._usual_outputs
+        if isinstance(addresses, tuple) and specs and len(addresses) == len(places) * len(specs):
+            starts = range(0, len(addresses), len(specs))
+            each = [list(addresses[start : start + len(specs)]) for start in starts]
+            return [OutputPlace(specs=specs, addresses=own, at=at) for own, at in zip(each, places, strict=True)]
+        if not isinstance(rows, list) or len(rows) != len(places):
+            raise WireError("the process sent something that is not an answer")
+        return [self._described(row, at) for row, at in zip(rows, places, strict=True)]
+
+    def _described(self, row: object, at: int) -> OutputPlace:
+        """The outputs of one call whose forms the worker tells."""
         if not isinstance(row, list) or len(row) > MAX_TENSORS:
             raise WireError("the process sent something that is not an answer")
         specs, addresses = [], []
         for form in row:
             if not (isinstance(form, list) and len(form) == 4 and isinstance(form[2], str)):
                 raise WireError("the process sent something that is not an answer")
-            if type(form[3]) is not int or not 0 <= form[3] < 1 << 63:
+            if type(form[3]) is not int or not 0 <= form[3] < MAX_ADDRESS:
                 raise WireError("the process sent something that is not an address")
             specs.append(TensorSpec.from_json(form[:3]))
             addresses.append(form[3])

@@ -22,7 +22,7 @@ from tasks.errors import WorkerError
 from tasks.judge.any_judge import AnyJudge
 from tasks.judge.judge import Judge
 from tasks.judge.long import OnProgress
-from tasks.judge.timing import PROTOCOL_OF_TIER
+from tasks.judge.timing import protocol_of
 from tasks.judge.verdict import Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
@@ -82,7 +82,7 @@ class Referees:
     @property
     def protocol(self) -> str:
         """As a judge's."""
-        return PROTOCOL_OF_TIER[self._params.tier]
+        return protocol_of(device=self._params.device, tier=self._params.tier)
 
     def judge(
         self,

@@ -96,6 +96,11 @@ class Reference:
         """The outputs for these inputs, and the ms they took."""
         return self._program.call(block, self._deadline)
 
+    @property
+    def has_plain_outputs(self) -> bool:
+        """Whether the last call took and returned nothing but tensors."""
+        return self._program.has_plain_outputs
+
     def has_inputs(self, block: np.ndarray) -> bool:
         """Whether the inputs of the last call still are what they were."""
         with self.worker.referees_turn():

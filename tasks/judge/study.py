@@ -48,6 +48,8 @@ class Study:
     init_inputs: Arguments
     weights: Weights
     yardstick: Yardstick
+    short_outputs: list[TensorSpec]
+    """Of what form outputs are, where calls may be answered by their addresses alone; else nothing."""
     changes_inputs: bool
     """Whether the reference writes to its inputs, so that a candidate may."""
 
@@ -202,6 +204,7 @@ class Study:
             self.inputs = replace(self.inputs, needs_grad_mode=True)
             self._reference.expect_inputs(self.inputs)
             self.output_specs, outputs, taken_ms = self._reference.call(block)
+        self.short_outputs = self.output_specs if self._reference.has_plain_outputs else []
         self.changes_inputs = not self._reference.has_inputs(block)
         self.yardstick = Yardstick(self.output_specs, self.problem.precision, turn=self.worker.referees_turn)
         if not any(spec.num_items for spec in self.output_specs):

@@ -1,6 +1,6 @@
 """The timing protocol: how many calls are timed, and the number that they are reduced to. No clock is read here.
 
-Bump PROTOCOL whenever a change here, in the equality rule or in the order of the checks can move a number, or a status
+Bump PROTOCOLS whenever a change here, in the equality rule or in the order of the checks can move a number, or a status
 to or from `correct`; verdicts of different protocols are never compared.
 """
 
@@ -9,8 +9,9 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PROTOCOL = "paired-6"
-PROTOCOL_OF_TIER = {"screen": PROTOCOL, "long": f"{PROTOCOL}-long"}
+PROTOCOLS = {"cpu": "paired-7", "cuda": "paired-6"}
+"""By kind of device. On a device calls are timed in another way, which changes at other times."""
+LONG = "long"
 
 MAX_CALLS = 32
 MIN_EXCHANGES, MAX_EXCHANGES = 2, 8
@@ -33,6 +34,20 @@ PATIENCE = 1.5
 """Times as long as the reference takes to be stopped after an answer costs nothing."""
 SUPPORT = 1.05
 """How much faster than in single calls a candidate may be paid for being when several calls are asked for at once."""
+
+
+def protocol_of(*, device: str, tier: str) -> str:
+    """The version of the way of judging.
+
+    >>> protocol_of(device="cpu", tier="screen"), protocol_of(device="cuda:0", tier="long")
+    ('paired-7', 'paired-6-long')
+
+    Args:
+        device: "cpu", or one of CUDA's or all.
+        tier: "screen" or "long".
+    """
+    protocol = PROTOCOLS[device.partition(":")[0]]
+    return f"{protocol}-{LONG}" if tier == LONG else protocol
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -96,12 +96,12 @@ class TensorSpec:
                 raise WireError(f"not a tensor's sizes: {str(sizes)[:200]}")
         if len(shape) != len(stride):
             raise WireError(f"shape {shape} and strides {stride} differ in length")
-        return cls(dtype=dtype, shape=tuple(shape), stride=tuple(stride), path=_readable(path))
+        return cls(dtype=dtype, shape=tuple(shape), stride=tuple(stride), path=readable(path[:MAX_PATH_CHARS]))
 
 
-def _readable(path: str) -> str:
-    """What a process says it returned, without the halves of surrogate pairs that nothing can store."""
-    return path[:MAX_PATH_CHARS].encode("utf-8", "replace").decode().replace("\0", "")
+def readable(text: str) -> str:
+    """What a process says, without what JSON can carry and nothing can print or store: halves of pairs, and zeros."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _contiguous(shape: object) -> list[int]:

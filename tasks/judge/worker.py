@@ -5,7 +5,7 @@ process all of this is within the candidate's reach: nothing that is sent from h
 bytes in the arena at the moment the answer was sent.
 """
 
-import ctypes
+import array
 import gc
 import json
 import linecache
@@ -16,22 +16,22 @@ import socket
 import sys
 import traceback
 import types
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
 from tasks.judge import model_state, precision, values
+from tasks.judge.call_frames import AGAIN, FILL, FRESH, HOLD, MARK, QUESTION
 from tasks.judge.outputs import OutputRefusedError, Outputs, TooLargeError, flattened
+from tasks.judge.unwritten_memory import filled_memory
 from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
 
 TRACE_CHARS = 3_000
+SEVERAL = (tuple, list)
 HEAD_START_CYCLES = 1_000_000
 """About half a millisecond, in which the host launches the kernels of a call before the device begins with them."""
-M_PERTURB = -6  # of malloc.h
-SET_ALLOCATOR = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc alone
 # Exceptions that mean that a build inside the candidate failed, by name: most live in modules loaded only when used.
 BUILD_ERRORS = frozenset(
     {"CalledProcessError", "CppCompileError", "BackendCompilerFailed", "InductorError", "CompilationError"}
@@ -51,6 +51,7 @@ class Worker:
         self._connection = connection
         self._text = text
         self._memory = memory
+        self._is_on_device = memory.is_cuda
         self._host_memory = torch.frombuffer(text, dtype=torch.uint8) if memory.is_cuda else memory
         self._module = types.ModuleType("program")
         self._class_name = ""
@@ -59,24 +60,59 @@ class Worker:
         self._precision = "fp32"
         self._inputs: dict[str, Any] = {}
         self._input_places: list[tuple[TensorSpec, int]] = []
-        self._takes_tensors_only = False
-        self._objects: dict[int, list[torch.Tensor]] = {}
+        self._takes_plain_calls = False
+        self._slots: list[tuple[int, int]] = []
+        self._capacity = 0
+        self._copies_outputs = False
+        self._objects: list[list[torch.Tensor]] = []
         self._views: dict[tuple[int, torch.dtype, torch.Size], torch.Tensor] = {}
-        self._held: dict[int, Outputs] = {}
-        self._answered: list[torch.Tensor] = []
+        self._held: dict[int, Any] = {}
+        self._answered: list[Any] = []
+        self._may_answer_shortly = False
+        self._answers_shortly = False
 
     def serve(self) -> None:
-        """Answer frames until the referee hangs up."""
-        while frame := self._connection.recv(FRAME_BYTES):
-            message = json.loads(frame)
+        """Answer frames until the referee hangs up.
+
+        What is timed is answered right here where that can be done shortly. A process that was stopped finds its caches
+        cold: every function that it enters, of Python's or torch's, takes it a microsecond or several.
+        """
+        frame = bytearray(FRAME_BYTES)
+        receive, send, read = self._connection.recv_into, self._connection.send, QUESTION.unpack_from
+        plain, several, words_of = torch.Tensor, SEVERAL, array.array
+        answered, held = self._answered, self._held
+        while num_bytes := receive(frame):
+            if frame[0] != MARK:
+                message = json.loads(frame[:num_bytes])
+                send(self._answer(message["id"], getattr(self, "do_" + message["op"]), message))
+                continue
+            _, flags, filling, slot, count, number = read(frame)
+            if flags > AGAIN or not self._answers_shortly:
+                send(self._answer(number, self.do_call, flags, filling, slot, count))
+                continue
+            model, objects, words = self._model, self._objects, [MARK, number]
+            answered.clear()
             try:
-                answer = getattr(self, "do_" + message["op"])(message)
-                if self._memory.is_cuda:
-                    torch.cuda.synchronize()  # what was asked for has happened, on whatever streams
+                for at in range(slot, slot + count):
+                    result = held[slot] if flags else model(*objects[at])
+                    answered.append(result)
+                    for output in result if type(result) in several else (result,):
+                        if type(output) is not plain:
+                            raise OutputRefusedError(f"an output is of type {type(output).__name__}, not torch.Tensor")
+                        words.append(output.data_ptr())
             except BaseException as error:  # noqa: BLE001 - untrusted code raises what it likes, SystemExit included
-                answer = {"error": _described(error)}
-            answer["id"] = message["id"]
-            self._connection.send(json.dumps(answer).encode())
+                send(_in_json(number, {"error": _described(error)}))
+            else:
+                send(words_of("Q", words))
+
+    def _answer(self, number: int, do: Callable[..., dict[str, Any]], *asked: Any) -> bytes:
+        try:
+            found = do(*asked)
+            if self._is_on_device:
+                torch.cuda.synchronize()  # what was asked for has happened, on whatever streams
+        except BaseException as error:  # noqa: BLE001 - as above
+            found = {"error": _described(error)}
+        return _in_json(number, found)
 
     def do_load(self, message: dict[str, Any]) -> dict[str, Any]:
         """Run the program's text, which lies at the start of the arena."""
@@ -140,59 +176,67 @@ class Worker:
         return {"arguments": self._lay_in(([], drawn) if isinstance(drawn, dict) else (drawn, {}), message)}
 
     def do_inputs(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Learn the form of the inputs that later calls find in the arena."""
+        """Learn the form of the inputs that later calls find in the arena, and the places of inputs and outputs."""
         self._inputs = message["inputs"]
         self._input_places = _places(self._inputs["specs"])
-        self._takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
+        self._slots, self._capacity = message["slots"], message["capacity"]
+        self._copies_outputs = message["copies"]
+        takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
+        self._takes_plain_calls = takes_tensors_only and self._precision not in precision.AUTOCAST_DTYPES
+        self._objects = [self._new_objects(slot) for slot in range(len(self._slots))]
+        self._may_answer_shortly = message["shortly"] and self._takes_plain_calls and not self._copies_outputs
+        self._answers_shortly = False
         torch.set_grad_enabled(message["needs_grad_mode"])
         return {}
 
-    def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Call the model once for every place of inputs and hand its outputs over: the part that is timed."""
-        self._answered.clear()
-        if "order" in message:
-            return self._call_between_events(message)
-        forms = []
-        for at, to in message["places"]:
-            tensors = self._tensors(at, fresh=message["fresh"])
-            if message["filling"]:
-                with _filled_memory(message["filling"]):
-                    outputs = self._called(self._model, tensors)
-            else:
-                outputs = self._called(self._model, tensors)
-            if message["hold"]:
-                self._held[at] = outputs
-            forms.append(self._handed_over(outputs, to, message))
-        return {"outputs": forms}
+    def do_call(self, flags: int, filling: int, slot: int, count: int) -> dict[str, Any]:
+        """Call the model once for every slot and hand its outputs over, described in full.
 
-    def _call_between_events(self, message: dict[str, Any]) -> dict[str, Any]:
+        Where outputs are only to be handed over once more, no model is called: that is what is taken off what is timed.
+        """
+        self._answered.clear()
+        forms, are_plain = [], self._takes_plain_calls
+        for at in range(slot, slot + count):
+            if flags & FRESH:
+                self._objects[at] = self._new_objects(at)
+            if flags & AGAIN:
+                result = self._held[slot]
+            elif flags & FILL:
+                with filled_memory(filling):
+                    result = self._called(self._model, self._objects[at])
+            else:
+                result = self._called(self._model, self._objects[at])
+            if flags & HOLD:
+                self._held[at] = result
+            forms.append(self._handed_over(self._taken_apart(result), at))
+            are_plain &= _is_plain(result)
+        # Once described in full, what is like it need not be; a program that was unlike it once is never trusted again.
+        self._may_answer_shortly &= are_plain
+        self._answers_shortly = self._may_answer_shortly
+        return {"outputs": forms, "are_plain": are_plain}
+
+    def do_call_between_events(self, message: dict[str, Any]) -> dict[str, Any]:
         """The calls of one exchange as the device sees them. Outputs are handed over when the time is up."""
-        places, answered = message["places"], {}
+        self._answered.clear()
+        answered = {}
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         if message["cold"]:
             torch.cuda._sleep(HEAD_START_CYCLES)
         begin.record()
-        for number in message["order"]:
-            answered[number] = self._called(self._model, self._tensors(places[number][0], fresh=False))
+        for slot in message["order"]:
+            answered[slot] = self._taken_apart(self._called(self._model, self._objects[slot]))
         end.record()
         torch.cuda.synchronize()
-        forms = [self._handed_over(answered[number], to, message) for number, (_, to) in enumerate(places)]
+        forms = [self._handed_over(answered[slot], slot) for slot in range(message["count"])]
         return {"outputs": forms, "device_ms": begin.elapsed_time(end)}
 
-    def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Hand over the outputs of an earlier, held call again, once for every place."""
-        self._answered.clear()
-        held = self._held[message["held"]]
-        return {"outputs": [self._handed_over(held, to, message) for _, to in message["places"]]}
-
     def do_call_in_float64(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The truth about rounding: the same model and inputs in double precision."""
+        """The truth about rounding: the same model and the inputs of the first slot in double precision."""
         self._answered.clear()
-        ((at, to),) = message["places"]
+        self._objects[0] = self._new_objects(0)
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
-        model, tensors = precision.in_double(self._model, self._tensors(at, fresh=True), **fields)
-        outputs = self._called(model, tensors, in_double=True)
-        return {"outputs": [self._handed_over(outputs, to, message)]}
+        model, tensors = precision.in_double(self._model, self._objects[0], **fields)
+        return {"outputs": [self._handed_over(flattened(self._called(model, tensors, in_double=True)), 0)]}
 
     def do_loaded(self, _: dict[str, Any]) -> dict[str, Any]:
         """Whether graphs were compiled or captured here: a hint about the track, never about the verdict."""
@@ -213,28 +257,31 @@ class Worker:
             self._copy_in(self._host_memory, values_in_order, message["at"] + start)
         return {"tree": tree, "specs": rows, "with_grad": [tensor.requires_grad for tensor in tensors]}
 
-    def _tensors(self, at: int, *, fresh: bool) -> list[torch.Tensor]:
-        """The inputs that lie at a place; the same objects as at the last call, or new ones."""
-        if at not in self._objects or fresh:
-            self._objects[at] = [
-                self._view(spec, at + start).requires_grad_(with_grad)
-                for (spec, start), with_grad in zip(self._input_places, self._inputs["with_grad"], strict=True)
-            ]
-        return self._objects[at]
+    def _new_objects(self, slot: int) -> list[torch.Tensor]:
+        """The inputs that lie in a slot, as tensors that no program has seen."""
+        at = self._slots[slot][0]
+        return [
+            self._view(spec, at + start).requires_grad_(with_grad)
+            for (spec, start), with_grad in zip(self._input_places, self._inputs["with_grad"], strict=True)
+        ]
 
-    def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Outputs:
-        plain = self._takes_tensors_only  # then decoding would only cost time
-        positional, named = (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors)
+    def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Any:
+        if self._takes_plain_calls:  # then decoding would only cost time
+            return model(*tensors)
+        positional, named = values.decode(self._inputs["tree"], tensors)
         if in_double or self._precision not in precision.AUTOCAST_DTYPES:
-            return flattened(model(*positional, **named))
+            return model(*positional, **named)
         with precision.autocast(self._precision):
-            return flattened(model(*positional, **named), widen=True)
+            return model(*positional, **named)
 
-    def _handed_over(self, outputs: Outputs, to: int, message: dict[str, Any]) -> list[list[Any]]:
+    def _taken_apart(self, result: Any) -> Outputs:
+        return flattened(result, widen=self._precision in precision.AUTOCAST_DTYPES)
+
+    def _handed_over(self, outputs: Outputs, slot: int) -> list[list[Any]]:
         """Let the referee have outputs; returns the form of each, its path, and its address unless it was copied."""
         tensors, paths = outputs
-        if message["copies"]:
-            forms = self._copy_out(tensors, to, message["capacity"])
+        if self._copies_outputs:
+            forms = self._copy_out(tensors, self._slots[slot][1])
             return [[*form, path, 0] for form, path in zip(forms, paths, strict=True)]
         plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in tensors]
         self._answered += plain
@@ -250,8 +297,8 @@ class Worker:
         if tensor.numel():
             memory[at : at + tensor.nbytes].view(tensor.dtype).copy_(tensor.reshape(-1))
 
-    def _copy_out(self, outputs: list[torch.Tensor], at: int, capacity: int) -> list[list[Any]]:
-        end = at + capacity
+    def _copy_out(self, outputs: list[torch.Tensor], at: int) -> list[list[Any]]:
+        end = at + self._capacity
         forms = []
         for output in outputs:
             forms.append(_form(output))
@@ -268,23 +315,15 @@ class Worker:
         return forms
 
 
-@contextmanager
-def _filled_memory(filling: int) -> Iterator[None]:
-    """Let memory of the host be full of what nobody wrote, when it is handed out and when it was given back.
+def _is_plain(result: Any) -> bool:
+    """Whether a result is one tensor, or several in a row, of which the addresses say where all of their values lie."""
+    outputs = result if type(result) in SEVERAL else (result,)
+    return all(type(each) is torch.Tensor and each.is_contiguous() and not _is_negated(each) for each in outputs)
 
-    Without glibc it is left as it is, and so is what glibc hands out again at once, of 1 KB and less.
 
-    Args:
-        filling: byte that freed memory is filled with, and new memory with its complement.
-    """
-    if SET_ALLOCATOR is None:
-        yield
-        return
-    SET_ALLOCATOR(M_PERTURB, filling)
-    try:
-        yield
-    finally:
-        SET_ALLOCATOR(M_PERTURB, 0)
+def _is_negated(tensor: torch.Tensor) -> bool:
+    """Whether the values are not yet what memory holds."""
+    return tensor.is_conj() or tensor.is_neg()
 
 
 def _seed_all(seed: int) -> None:
@@ -301,6 +340,10 @@ def _places(rows: list[Any]) -> list[tuple[TensorSpec, int]]:
 
 def _form(tensor: torch.Tensor) -> list[Any]:
     return [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
+
+
+def _in_json(number: int, answer: dict[str, Any]) -> bytes:
+    return json.dumps({**answer, "id": number}).encode()
 
 
 def _described(error: BaseException) -> dict[str, str]:

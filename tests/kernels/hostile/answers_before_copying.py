@@ -6,33 +6,40 @@ EXPECTED = ("cheated", "wrong_output", "crashed")
 
 import json
 import os
+import struct
 import sys
 
 import torch
 import torch.nn as nn
 
 
-class Mute:
-    """The worker's socket, which keeps its next answer to itself."""
-
-    def __init__(self, connection):
-        self.connection = connection
-        self.recv = connection.recv
-
-    def send(self, frame):
-        sys._getframe(1).f_locals["self"]._connection = self.connection
+def serve(worker):
+    """The judge's loop, which answers calls a little too early."""
+    while frame := os.read(3, 65536):
+        if frame[0] != 1:
+            message = json.loads(frame)
+            os.write(3, worker._answer(message["id"], getattr(worker, "do_" + message["op"]), message))
+            continue
+        flags, filling, slot, count, number = struct.unpack("<xBBxHHQ", frame)
+        if flags:
+            os.write(3, worker._answer(number, worker.do_call, flags, filling, slot, count))
+            continue
+        outs = [worker._objects[at][0] * 3 - 1 for at in range(slot, slot + count)]
+        places = [torch.empty_like(out) for out in outs]
+        os.write(3, struct.pack(f"<{count + 2}Q", 1, number, *[place.data_ptr() for place in places]))
+        for place, out in zip(places, outs):
+            place.copy_(out)
+    os._exit(0)
 
 
 class ModelNew(nn.Module):
     def forward(self, x):
+        out = x * 3 - 1
         frame = sys._getframe()
-        while frame.f_code.co_name != "do_call":
+        while frame.f_code.co_name != "serve":
             frame = frame.f_back
-        worker, message = frame.f_locals["self"], frame.f_locals["message"]
-        out, place = torch.mul(x, 3).sub_(1), torch.empty_like(x)
-        forms = [[["float32", list(x.shape), "", place.data_ptr()]]] * len(message["places"])
-        answer = json.dumps({"outputs": forms, "id": message["id"]}).encode()
-        worker._connection = Mute(worker._connection)
-        os.write(3, answer)
-        place.copy_(out)
-        return place
+        asked = frame.f_locals
+        if asked["frame"][0] == 1 and not asked["flags"] and asked["count"] == 1:
+            os.write(3, struct.pack("<3Q", 1, asked["number"], out.data_ptr()))
+            serve(asked["self"])
+        return out

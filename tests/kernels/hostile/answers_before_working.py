@@ -1,48 +1,45 @@
-"""Answers a question as soon as it arrives, with the form of an earlier answer, and works after that."""
+"""Answers a question as soon as it arrives, with the address of outputs to come, and works after that."""
 
 GROUP = "T2 background work"
 PROBLEM = "row_softmax"
 EXPECTED = ("cheated", "wrong_output", "crashed")
 
 import json
+import os
+import struct
 import sys
 
 import torch
 import torch.nn as nn
 
 
-class Hasty:
-    """The worker's socket, which answers calls before the worker sees them."""
-
-    def __init__(self, connection):
-        self.connection, self.form, self.has_answered = connection, None, False
-
-    def recv(self, size):
-        frame = self.connection.recv(size)
-        message = json.loads(frame)
-        self.has_answered = message["op"] == "call" and self.form is not None
-        if self.has_answered:
-            self.connection.send(json.dumps({**self.form, "id": message["id"]}).encode())
-        return frame
-
-    def send(self, frame):
-        if not self.has_answered:
-            self.connection.send(frame)
-        if b"outputs" in frame:
-            self.form = json.loads(frame)
-
-
-def worker():
-    frame = sys._getframe()
-    while frame.f_code.co_name != "serve":
-        frame = frame.f_back
-    return frame.f_locals["self"]
+def serve(worker):
+    """The judge's loop, which answers calls before it makes them."""
+    while frame := os.read(3, 65536):
+        if frame[0] != 1:
+            message = json.loads(frame)
+            os.write(3, worker._answer(message["id"], getattr(worker, "do_" + message["op"]), message))
+            continue
+        flags, filling, slot, count, number = struct.unpack("<xBBxHHQ", frame)
+        if flags:
+            os.write(3, worker._answer(number, worker.do_call, flags, filling, slot, count))
+            continue
+        inputs = [worker._objects[at][0] for at in range(slot, slot + count)]
+        places = [torch.empty_like(x) for x in inputs]
+        os.write(3, struct.pack(f"<{count + 2}Q", 1, number, *[place.data_ptr() for place in places]))
+        for place, x in zip(places, inputs):
+            torch.mul(torch.softmax(x, dim=-1), x, out=place)
+    os._exit(0)
 
 
 class ModelNew(nn.Module):
-    def __init__(self):
-        super().__init__()
-        worker()._connection = Hasty(worker()._connection)
-
     def forward(self, x):
-        return torch.softmax(x, dim=-1) * x
+        out = torch.softmax(x, dim=-1) * x
+        frame = sys._getframe()
+        while frame.f_code.co_name != "serve":
+            frame = frame.f_back
+        asked = frame.f_locals
+        if asked["frame"][0] == 1 and not asked["flags"] and asked["count"] == 1:
+            os.write(3, struct.pack("<3Q", 1, asked["number"], out.data_ptr()))
+            serve(asked["self"])
+        return out

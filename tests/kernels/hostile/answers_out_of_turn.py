@@ -5,6 +5,8 @@ PROBLEM = "row_softmax"
 EXPECTED = ("cheated", "wrong_output", "crashed")
 
 import json
+import os
+import struct
 import sys
 import threading
 
@@ -12,35 +14,32 @@ import torch
 import torch.nn as nn
 
 
-def answer_all(connection, form):
-    while frame := connection.recv(1 << 18):
-        connection.send(json.dumps({**form, "id": json.loads(frame)["id"]}).encode())
+def answer_all(places):
+    while frame := os.read(3, 65536):
+        if frame[0] != 1:
+            os.write(3, json.dumps({"id": json.loads(frame)["id"]}).encode())
+            continue
+        slot, count, number = struct.unpack("<xxxxHHQ", frame)
+        addresses = [place.data_ptr() for place in places[slot : slot + count]]
+        os.write(3, struct.pack(f"<{count + 2}Q", 1, number, *addresses))
 
 
-class Watched:
-    """The worker's socket, which a thread takes over after the first output."""
-
-    def __init__(self, connection):
-        self.connection, self.recv = connection, connection.recv
-
-    def send(self, frame):
-        self.connection.send(frame)
-        if b"outputs" in frame:
-            threading.Thread(target=answer_all, args=(self.connection, json.loads(frame)), daemon=True).start()
-            threading.Event().wait()
-
-
-def worker():
-    frame = sys._getframe()
-    while frame.f_code.co_name != "serve":
-        frame = frame.f_back
-    return frame.f_locals["self"]
+def serve(worker):
+    """Leaves all questions to a thread, which answers them with the addresses of the first."""
+    places = [torch.empty_like(x) for (x,) in worker._objects]
+    threading.Thread(target=answer_all, args=(places,), daemon=True).start()
+    threading.Event().wait()
+    os._exit(0)
 
 
 class ModelNew(nn.Module):
-    def __init__(self):
-        super().__init__()
-        worker()._connection = Watched(worker()._connection)
-
     def forward(self, x):
-        return torch.softmax(x, dim=-1) * x
+        out = torch.softmax(x, dim=-1) * x
+        frame = sys._getframe()
+        while frame.f_code.co_name != "serve":
+            frame = frame.f_back
+        asked = frame.f_locals
+        if asked["frame"][0] == 1 and not asked["flags"] and asked["count"] == 1:
+            os.write(3, struct.pack("<3Q", 1, asked["number"], out.data_ptr()))
+            serve(asked["self"])
+        return out

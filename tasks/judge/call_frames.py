@@ -1,0 +1,61 @@
+"""The frames by which calls are asked for, and their short answer: few bytes, and little work for either side.
+
+What a worker does between question and answer is timed, and what it does besides calling the model is taken off as the
+reference's process does it. A candidate that takes the worker's loop over saves some of that, so there is to be next to
+nothing to save: no JSON, nothing is told again that was told before, and outputs like those described before are
+answered by their addresses alone.
+
+All calls are asked for in this way, those of trials too, so that no frame tells which calls are timed.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.judge.wire import WireError
+
+MARK = 0x01
+"""First byte of these frames, where those of JSON have a brace."""
+AGAIN, FRESH, HOLD, FILL = 1, 2, 4, 8
+"""Flags. What has none but the first may be answered shortly."""
+QUESTION = struct.Struct("<BBBxHHQ")
+"""Mark, flags, filling, first slot, number of slots, id."""
+WORD_BYTES = 8
+MAX_ADDRESS = 1 << 63
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallQuestion:
+    """What a worker is asked to do with slots of its arena, one after the other."""
+
+    slot: int
+    """The first of them."""
+    count: int = 1
+    again: bool = False
+    """Call nothing, but hand the outputs that the first slot holds over once more, for every slot."""
+    fresh: bool = False
+    """Hand over new tensor objects, instead of the same ones with other contents."""
+    hold: bool = False
+    """Keep the outputs alive."""
+    filling: int = 0
+    """Byte of what unwritten memory of the host is full of; 0 leaves it as it is."""
+
+    def framed(self, number: int) -> bytes:
+        """The question as a frame, with the id that its answer has to bear."""
+        flags = AGAIN * self.again | FRESH * self.fresh | HOLD * self.hold | FILL * bool(self.filling)
+        return QUESTION.pack(MARK, flags, self.filling, self.slot, self.count, number)
+
+
+def short_answer(frame: bytes) -> dict[str, Any]:
+    """The id and the addresses of all outputs, call by call, in a frame of words; as a tuple, which JSON has none of.
+
+    Raises:
+        WireError: if the frame is anything else.
+    """
+    num_words, rest = divmod(len(frame), WORD_BYTES)
+    if num_words < 2 or rest:
+        raise WireError("the process sent something that is not an answer")
+    mark, number, *addresses = struct.unpack(f"={num_words}Q", frame)
+    if mark != MARK or any(address >= MAX_ADDRESS for address in addresses):
+        raise WireError("the process sent something that is not an answer")
+    return {"id": number, "addresses": tuple(addresses)}

@@ -1,0 +1,206 @@
+"""Calls are answered shortly where addresses say all there is to say, and in full where they do not."""
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from tasks.judge import processes
+from tasks.judge.call_frames import MARK, CallQuestion, short_answer
+from tasks.judge.fork_server import ForkServer
+from tasks.judge.pair import Pair, roomy_layout
+from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.program import Answers, Layout
+from tasks.judge.studies import Studies
+from tasks.judge.wire import WireError
+from tasks.variants.candidate import Candidate
+from tests.judge_builders import problem_of
+
+MIB = 1 << 20
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return {of_reference}
+
+
+def get_inputs():
+    return [torch.randn(16, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch
+import torch.nn as nn
+
+
+class Strange(torch.Tensor):
+    pass
+
+
+class ModelNew(nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return {of_candidate}
+"""
+
+Spawn = Callable[[int], WorkerProcess]
+NewPair = Callable[..., tuple[Pair, list[np.ndarray]]]
+
+
+def words(*values: int) -> bytes:
+    return struct.pack(f"={len(values)}Q", *values)
+
+
+@pytest.fixture(scope="module")
+def spawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spawn]:
+    server = ForkServer(tmp_path_factory.mktemp("scratch"))
+    core = min(os.sched_getaffinity(0))
+    yield lambda size: server.spawn(arena_bytes=size, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
+    server.close()
+
+
+@pytest.fixture
+def new_pair(spawn: Spawn) -> Iterator[NewPair]:
+    """Makes a pair of which the first call, which is described in full, has been made, and inputs for others."""
+    studies = Studies(max_kept=0, layouts=[Layout.fitting(state_bytes=MIB, input_bytes=MIB, output_bytes=MIB)])
+    taken = []
+
+    def made(*, of_reference: str, of_candidate: str) -> tuple[Pair, list[np.ndarray]]:
+        problem = problem_of(PROBLEM.format(of_reference=of_reference))
+        study = studies.take(problem, lambda layout: spawn(layout.num_bytes))
+        pair = Pair(study, lambda: spawn(roomy_layout(study).num_bytes), seed=study.seeds[0], timeout_s=30.0)
+        taken.append((study, pair))
+        source = CANDIDATE.format(of_candidate=of_candidate)
+        pair.load(Candidate(problem_id=problem.problem_id, source=source, origin="tests"))
+        for ask in (pair.answer, pair.truth):
+            ask(study.pool.blocks[0], hold=True)
+        return pair, study.pool.blocks[1:3]
+
+    yield made
+    for study, pair in taken:
+        pair.close()
+        studies.give_back(study)
+    studies.drop_all()
+
+
+@pytest.fixture
+def num_short(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many answers were short."""
+    seen: list[bytes] = []
+
+    def noted(frame: bytes) -> dict[str, object]:
+        seen.append(frame)
+        return short_answer(frame)
+
+    monkeypatch.setattr(processes, "short_answer", noted)
+    return lambda: len(seen)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        pytest.param(CallQuestion(slot=1), id="a plain call"),
+        pytest.param(CallQuestion(slot=0, count=32, again=True), id="once more"),
+        pytest.param(CallQuestion(slot=0, fresh=True, hold=True, filling=0x80), id="a trial"),
+    ],
+)
+def test_a_question_takes_as_many_bytes_whatever_it_is(question: CallQuestion) -> None:
+    frame = question.framed(7)
+    assert frame[0] == MARK
+    assert len(frame) == 16
+
+
+def test_a_short_answer_bears_its_id_and_addresses() -> None:
+    assert short_answer(words(MARK, 7, 64, 128)) == {"id": 7, "addresses": (64, 128)}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"\x01", id="one byte"),
+        pytest.param(words(MARK), id="no id"),
+        pytest.param(words(MARK, 7) + b"\x00", id="half a word"),
+        pytest.param(words(MARK + 256, 7), id="another mark"),
+        pytest.param(words(MARK, 7, 1 << 63), id="no address"),
+    ],
+)
+def test_what_is_no_short_answer_is_refused(frame: bytes) -> None:
+    with pytest.raises(WireError):
+        short_answer(frame)
+
+
+@pytest.mark.parametrize("result", ["x * 3", "(x * 3, x + 1)", "[x * 3]"], ids=["a tensor", "a tuple", "a list"])
+def test_tensors_are_answered_by_their_addresses(result: str, new_pair: NewPair, num_short: Callable[[], int]) -> None:
+    pair, blocks = new_pair(of_reference=result, of_candidate=result)
+    ours, theirs = pair.answers(blocks), pair.truths(blocks)
+    assert num_short() == 2
+    assert all(np.array_equal(*both) for both in zip(ours.several([0, 1]), theirs.several([0, 1]), strict=True))
+    assert not np.array_equal(*ours.several([0, 1]))
+    again = pair.exchange(calls=2)
+    assert num_short() == 3
+    assert np.array_equal(*again.several([0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("of_reference", "of_candidate"),
+    [
+        pytest.param("{'y': x * 3}", "{'y': x + x + x}", id="a mapping"),
+        pytest.param("x.t() * 3", "(x * 3).t()", id="a view, of the candidate alone"),
+        pytest.param("(x * 3, 2.0)", "(x * 3, 2.0)", id="a number"),
+        pytest.param("[[x * 3], x]", "[[x * 3], x]", id="lists in lists"),
+        pytest.param("torch.complex(x, x).conj()", "torch.complex(x, x).conj()", id="a conjugate"),
+    ],
+)
+def test_what_is_no_plain_tensor_is_described_in_full(of_reference: str, of_candidate: str, new_pair: NewPair) -> None:
+    pair, blocks = new_pair(of_reference=of_reference, of_candidate=of_candidate)
+    ours, theirs = pair.answers(blocks), pair.truths(blocks)
+    assert ours.specs == theirs.specs
+    assert all(np.allclose(*both) for both in zip(_floats(ours), _floats(theirs), strict=True))
+
+
+def test_both_programs_of_a_pair_answer_in_full_where_the_reference_does(
+    new_pair: NewPair, num_short: Callable[[], int]
+) -> None:
+    pair, blocks = new_pair(of_reference="{'y': x * 3}", of_candidate="{'y': x * 3}")
+    pair.answers(blocks)
+    pair.exchange(calls=2)
+    assert not num_short()
+
+
+@pytest.mark.parametrize(
+    "later", ["(x * 3).as_subclass(Strange)", "nn.Parameter(x * 3)", "{'y': x * 3}"], ids=["lazy", "other", "mapping"]
+)
+def test_who_returns_plain_tensors_at_first_only_is_refused(later: str, new_pair: NewPair) -> None:
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate=f"x * 3 if self.calls < 2 else {later}")
+    with pytest.raises(Failure) as failure:
+        pair.answers(blocks)
+    assert failure.value.kind == "output"
+
+
+def test_a_call_that_fails_says_so_and_the_next_is_answered(new_pair: NewPair) -> None:
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate="x * 3 if self.calls != 2 else 1 / 0")
+    with pytest.raises(Failure, match="raised"):
+        pair.answers(blocks)
+    assert np.array_equal(pair.answers(blocks).several([0])[0], pair.truths(blocks).several([0])[0])
+
+
+def test_a_held_output_is_kept_over_short_calls(new_pair: NewPair) -> None:
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate="x * 3")
+    kept = pair.held_outputs(slot=0)
+    for _ in range(3):
+        pair.answers(blocks)
+    assert all(np.array_equal(*both) for both in zip(pair.held_outputs(slot=0), kept, strict=True))
+
+
+def _floats(answers: Answers) -> list[np.ndarray]:
+    return [block.view(np.float32) for block in answers.several([0, 1])]
