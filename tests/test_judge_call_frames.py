@@ -37,6 +37,8 @@ def get_init_inputs():
     return []
 """
 CANDIDATE = """
+import weakref
+
 import torch
 import torch.nn as nn
 
@@ -47,6 +49,8 @@ class Strange(torch.Tensor):
 
 class ModelNew(nn.Module):
     calls = 0
+    kept = [None]
+    last = None
 
     def forward(self, x):
         self.calls += 1
@@ -139,52 +143,71 @@ def test_what_is_no_short_answer_is_refused(frame: bytes) -> None:
         short_answer(frame)
 
 
-@pytest.mark.parametrize("result", ["x * 3", "(x * 3, x + 1)", "[x * 3]"], ids=["a tensor", "a tuple", "a list"])
-def test_tensors_are_answered_by_their_addresses(result: str, new_pair: NewPair, num_short: Callable[[], int]) -> None:
-    pair, blocks = new_pair(of_reference=result, of_candidate=result)
-    ours, theirs = pair.answers(blocks), pair.truths(blocks)
-    assert num_short() == 2
-    assert all(np.array_equal(*both) for both in zip(ours.several([0, 1]), theirs.several([0, 1]), strict=True))
-    assert not np.array_equal(*ours.several([0, 1]))
-    again = pair.exchange(calls=2)
-    assert num_short() == 3
-    assert np.array_equal(*again.several([0, 1]))
-
-
 @pytest.mark.parametrize(
     ("of_reference", "of_candidate"),
     [
-        pytest.param("{'y': x * 3}", "{'y': x + x + x}", id="a mapping"),
-        pytest.param("x.t() * 3", "(x * 3).t()", id="a view, of the candidate alone"),
-        pytest.param("(x * 3, 2.0)", "(x * 3, 2.0)", id="a number"),
-        pytest.param("[[x * 3], x]", "[[x * 3], x]", id="lists in lists"),
-        pytest.param("torch.complex(x, x).conj()", "torch.complex(x, x).conj()", id="a conjugate"),
+        pytest.param("x * 3", "x * 3", id="a tensor"),
+        pytest.param("(x * 3, x + 1)", "[x * 3, [x + 1]]", id="several, in other lists"),
+        pytest.param("{'y': x * 3, 'n': 2.0}", "{'n': 2.0, 'y': x + x + x}", id="a mapping with a number"),
+        pytest.param("x * 3", "(x.t() * 3).t()", id="a view, of the candidate alone"),
+        pytest.param("x * 3", "x * 3 if self.calls < 2 else (x.t() * 3).t()", id="a view from the second call on"),
+        pytest.param("x[:1].expand(16, 8)", "x[:1].expand(16, 8)", id="fewer values than elements"),
+        pytest.param("x * 3", "nn.Parameter(x * 3)", id="a parameter"),
+        pytest.param("[x * 3]", "self.kept.__setitem__(0, x * 3) or self.kept", id="a list that is used again"),
+        pytest.param("x * 3", "(x.requires_grad_() * 3)", id="with a gradient"),
     ],
 )
-def test_what_is_no_plain_tensor_is_described_in_full(of_reference: str, of_candidate: str, new_pair: NewPair) -> None:
+def test_outputs_are_answered_by_their_addresses(
+    of_reference: str, of_candidate: str, new_pair: NewPair, num_short: Callable[[], int]
+) -> None:
     pair, blocks = new_pair(of_reference=of_reference, of_candidate=of_candidate)
     ours, theirs = pair.answers(blocks), pair.truths(blocks)
+    assert num_short() == 2
     assert ours.specs == theirs.specs
     assert all(np.allclose(*both) for both in zip(_floats(ours), _floats(theirs), strict=True))
-
-
-def test_both_programs_of_a_pair_answer_in_full_where_the_reference_does(
-    new_pair: NewPair, num_short: Callable[[], int]
-) -> None:
-    pair, blocks = new_pair(of_reference="{'y': x * 3}", of_candidate="{'y': x * 3}")
-    pair.answers(blocks)
-    pair.exchange(calls=2)
-    assert not num_short()
+    assert not np.array_equal(*_floats(ours))
+    again = _floats(pair.exchange(calls=2))
+    assert num_short() == 3
+    assert np.array_equal(*again)
 
 
 @pytest.mark.parametrize(
-    "later", ["(x * 3).as_subclass(Strange)", "nn.Parameter(x * 3)", "{'y': x * 3}"], ids=["lazy", "other", "mapping"]
+    "result", ["torch.complex(x, x).conj()", "torch.complex(x, x).conj().imag"], ids=["conjugate", "negative"]
 )
-def test_who_returns_plain_tensors_at_first_only_is_refused(later: str, new_pair: NewPair) -> None:
+def test_values_that_memory_does_not_hold_yet_are_described_in_full_by_both(
+    result: str, new_pair: NewPair, num_short: Callable[[], int]
+) -> None:
+    pair, blocks = new_pair(of_reference=result, of_candidate=result)
+    ours, theirs = pair.answers(blocks), pair.truths(blocks)
+    pair.exchange(calls=2)
+    assert not num_short()
+    assert all(np.array_equal(*both) for both in zip(_floats(ours), _floats(theirs), strict=True))
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param("(x * 3).as_subclass(Strange)", id="something lazy"),
+        pytest.param("(x * 3).double()", id="another dtype"),
+        pytest.param("(x * 3).view(torch.int32)", id="the same bytes as another dtype"),
+        pytest.param("(x * 3).flatten()", id="another shape"),
+        pytest.param("(x * 3, x)", id="more outputs"),
+        pytest.param("None", id="nothing"),
+    ],
+)
+def test_who_returns_what_was_asked_for_at_first_only_is_refused(later: str, new_pair: NewPair) -> None:
     pair, blocks = new_pair(of_reference="x * 3", of_candidate=f"x * 3 if self.calls < 2 else {later}")
     with pytest.raises(Failure) as failure:
         pair.answers(blocks)
     assert failure.value.kind == "output"
+
+
+def test_memory_of_the_last_outputs_is_there_for_the_next(new_pair: NewPair) -> None:
+    looks = "(old := self.last and self.last(), y := x * 3, setattr(self, 'last', weakref.ref(y))"
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate=f"{looks}, old is None or y.add_(1))[1]")
+    for _ in range(2):
+        ours, theirs = pair.answers(blocks[:1]), pair.truths(blocks[:1])
+        assert np.array_equal(_floats(ours)[0], _floats(theirs)[0])
 
 
 def test_a_call_that_fails_says_so_and_the_next_is_answered(new_pair: NewPair) -> None:
@@ -203,4 +226,4 @@ def test_a_held_output_is_kept_over_short_calls(new_pair: NewPair) -> None:
 
 
 def _floats(answers: Answers) -> list[np.ndarray]:
-    return [block.view(np.float32) for block in answers.several([0, 1])]
+    return [block.view(np.float32) for block in answers.several(range(len(answers.specs)))]

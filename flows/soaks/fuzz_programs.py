@@ -8,9 +8,12 @@ import io
 import json
 import random
 import re
+import struct
 import tokenize
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from tasks.judge.call_frames import MARK
 
 MAX_DEPTH = 5
 MAX_TEXT_BYTES = 400
@@ -158,8 +161,11 @@ def _derived(word: str, rng: random.Random, depth: int) -> str:
 
 def _frame(rng: random.Random) -> bytes:
     """An answer as the wire has it, with anything in any place."""
-    if rng.random() < 0.2:
+    kind = rng.random()
+    if kind < 0.2:
         return rng.randbytes(rng.randrange(64))
+    if kind < 0.5:
+        return _short_answer(rng)
     answer = {
         "id": rng.choice((rng.randrange(12), _value(rng, 1))),
         "outputs": rng.choice(([[["float32", [128, 512]]]], _value(rng, 4), [_value(rng, 3)], [[_value(rng, 2)]])),
@@ -169,6 +175,14 @@ def _frame(rng: random.Random) -> bytes:
     }
     kept = {key: value for key, value in answer.items() if rng.random() < 0.8}
     return json.dumps(kept).encode()[:60_000]
+
+
+def _short_answer(rng: random.Random) -> bytes:
+    """Words as in a short answer to a call, and sometimes a few bytes less or more."""
+    words = [rng.choice((MARK, MARK, MARK, 0, 1 << 63)), rng.randrange(12)]
+    words += [rng.choice((0, 8, 1 << 40, 1 << 63, rng.getrandbits(47))) for _ in range(rng.choice((0, 1, 1, 1, 2, 32)))]
+    frame = struct.pack(f"={len(words)}Q", *words)
+    return frame if rng.random() < 0.8 else (frame + bytes(8))[: rng.randrange(len(frame) + 8)]
 
 
 def _value(rng: random.Random, depth: int) -> Any:

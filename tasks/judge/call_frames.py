@@ -5,7 +5,7 @@ reference's process does it. A candidate that takes the worker's loop over saves
 nothing to save: no JSON, nothing is told again that was told before, and outputs like those described before are
 answered by their addresses alone.
 
-All calls are asked for in this way, those of trials too, so that no frame tells which calls are timed.
+All calls on the host are asked for in this way, those of trials too: one that is timed alone looks like a plain trial.
 """
 
 import struct

@@ -129,8 +129,8 @@ class Program:
     def __init__(self, worker: WorkerProcess, layout: Layout) -> None:
         self.worker = worker
         self.layout = layout
-        self.has_plain_outputs = False
-        """Whether the program takes and returns nothing but tensors, as it said when it was last called by itself."""
+        self.is_plain = False
+        """Whether its calls could be answered shortly, as it said when it last answered one in full."""
         self._usual_outputs: list[TensorSpec] = []
         self._last_places: dict[int, OutputPlace] = {}
         not_numbers = np.full(2 * GUARD_BYTES, 0xFF, dtype=np.uint8)
@@ -160,7 +160,7 @@ class Program:
             slots=list(zip(self.layout.inputs_at, self.layout.outputs_at, strict=True)),
             capacity=self.layout.capacity,
             copies=not self.worker.is_readable,
-            shortly=bool(outputs),
+            outputs=[[spec.dtype, list(spec.shape)] for spec in outputs],
         )
 
     def build(self, seed: int, init_inputs: Arguments, deadline: float) -> tuple[list[StateRow], int]:
@@ -258,7 +258,7 @@ class Program:
             framed,
             lay_in=lambda: self.worker.arena.write_blocks(inputs_at[: len(blocks)], blocks),
         )
-        self.has_plain_outputs = answer.get("are_plain", self.has_plain_outputs) is True
+        self.is_plain = answer.get("is_plain", self.is_plain) is True
         handed_over = self._handed_over(answer, [self.layout.outputs_at[slot] for slot in slots])
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         return Answers(

@@ -97,9 +97,9 @@ class Reference:
         return self._program.call(block, self._deadline)
 
     @property
-    def has_plain_outputs(self) -> bool:
-        """Whether the last call took and returned nothing but tensors."""
-        return self._program.has_plain_outputs
+    def is_plain(self) -> bool:
+        """Whether its calls could be answered shortly, by the addresses of their outputs."""
+        return self._program.is_plain
 
     def has_inputs(self, block: np.ndarray) -> bool:
         """Whether the inputs of the last call still are what they were."""

@@ -204,7 +204,7 @@ class Study:
             self.inputs = replace(self.inputs, needs_grad_mode=True)
             self._reference.expect_inputs(self.inputs)
             self.output_specs, outputs, taken_ms = self._reference.call(block)
-        self.short_outputs = self.output_specs if self._reference.has_plain_outputs else []
+        self.short_outputs = self.output_specs if self._reference.is_plain else []
         self.changes_inputs = not self._reference.has_inputs(block)
         self.yardstick = Yardstick(self.output_specs, self.problem.precision, turn=self.worker.referees_turn)
         if not any(spec.num_items for spec in self.output_specs):

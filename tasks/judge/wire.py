@@ -1,7 +1,7 @@
-"""How the referee and its worker processes talk: small JSON frames, and bytes in memory that the referee owns.
+"""How the referee and its worker processes talk: small frames, and bytes in memory that the referee owns.
 
-Nothing here trusts the other side. A frame is capped, must be one JSON object, and carries the kernel's own time of
-sending; tensors never cross as objects, only as raw bytes at agreed places.
+Nothing here trusts the other side. A frame is capped, must be one JSON object or words of call_frames.py, and carries
+the kernel's own time of sending; tensors never cross as objects, only as raw bytes at agreed places.
 """
 
 import array
@@ -86,7 +86,7 @@ class TensorSpec:
         dtype, shape, third = row[0], row[1], row[2] if len(row) == 3 else ""
         path, stride = (third, _contiguous(shape)) if isinstance(third, str) else ("", third)
         if not isinstance(dtype, str) or dtype not in ITEM_BYTES:
-            raise WireError(f"a tensor of dtype {str(dtype)[:80]} cannot be compared")
+            raise WireError(f"a tensor of dtype {readable(str(dtype)[:80])} cannot be compared")
         for sizes in (shape, stride):
             if not (
                 isinstance(sizes, list)

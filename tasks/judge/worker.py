@@ -29,7 +29,6 @@ from tasks.judge.unwritten_memory import filled_memory
 from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
 
 TRACE_CHARS = 3_000
-SEVERAL = (tuple, list)
 HEAD_START_CYCLES = 1_000_000
 """About half a millisecond, in which the host launches the kernels of a call before the device begins with them."""
 # Exceptions that mean that a build inside the candidate failed, by name: most live in modules loaded only when used.
@@ -60,14 +59,15 @@ class Worker:
         self._precision = "fp32"
         self._inputs: dict[str, Any] = {}
         self._input_places: list[tuple[TensorSpec, int]] = []
-        self._takes_plain_calls = False
+        self._takes_tensors_only = False
         self._slots: list[tuple[int, int]] = []
         self._capacity = 0
         self._copies_outputs = False
         self._objects: list[list[torch.Tensor]] = []
         self._views: dict[tuple[int, torch.dtype, torch.Size], torch.Tensor] = {}
-        self._held: dict[int, Any] = {}
-        self._answered: list[Any] = []
+        self._held: dict[int, torch.Tensor | list[torch.Tensor]] = {}
+        self._answered: list[torch.Tensor] = []
+        self._usual_forms: list[tuple[torch.dtype, torch.Size]] = []
         self._may_answer_shortly = False
         self._answers_shortly = False
 
@@ -79,7 +79,7 @@ class Worker:
         """
         frame = bytearray(FRAME_BYTES)
         receive, send, read = self._connection.recv_into, self._connection.send, QUESTION.unpack_from
-        plain, several, words_of = torch.Tensor, SEVERAL, array.array
+        plain, words_of = torch.Tensor, array.array
         answered, held = self._answered, self._held
         while num_bytes := receive(frame):
             if frame[0] != MARK:
@@ -90,15 +90,19 @@ class Worker:
             if flags > AGAIN or not self._answers_shortly:
                 send(self._answer(number, self.do_call, flags, filling, slot, count))
                 continue
-            model, objects, words = self._model, self._objects, [MARK, number]
+            model, objects, usual, words = self._model, self._objects, self._usual_forms, [MARK, number]
             answered.clear()
+            result = outputs = output = None  # nothing of the last answer is in the way of the next
             try:
                 for at in range(slot, slot + count):
                     result = held[slot] if flags else model(*objects[at])
-                    answered.append(result)
-                    for output in result if type(result) in several else (result,):
-                        if type(output) is not plain:
-                            raise OutputRefusedError(f"an output is of type {type(output).__name__}, not torch.Tensor")
+                    outputs = [result] if type(result) is plain else flattened(result)[0]
+                    if [(output.dtype, output.shape) for output in outputs] != usual:
+                        raise OutputRefusedError("the outputs have another form than those of earlier calls")
+                    for output in outputs:
+                        if not output.is_contiguous():
+                            output = output.contiguous()
+                        answered.append(output)
                         words.append(output.data_ptr())
             except BaseException as error:  # noqa: BLE001 - untrusted code raises what it likes, SystemExit included
                 send(_in_json(number, {"error": _described(error)}))
@@ -181,13 +185,18 @@ class Worker:
         self._input_places = _places(self._inputs["specs"])
         self._slots, self._capacity = message["slots"], message["capacity"]
         self._copies_outputs = message["copies"]
-        takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
-        self._takes_plain_calls = takes_tensors_only and self._precision not in precision.AUTOCAST_DTYPES
-        self._objects = [self._new_objects(slot) for slot in range(len(self._slots))]
-        self._may_answer_shortly = message["shortly"] and self._takes_plain_calls and not self._copies_outputs
+        self._takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
+        self._usual_forms = [(getattr(torch, dtype), torch.Size(shape)) for dtype, shape in message["outputs"]]
+        self._may_answer_shortly = bool(self._usual_forms) and self._takes_plain_calls and not self._copies_outputs
         self._answers_shortly = False
         torch.set_grad_enabled(message["needs_grad_mode"])
+        self._objects = [self._new_objects(slot) for slot in range(len(self._slots))]
         return {}
+
+    @property
+    def _takes_plain_calls(self) -> bool:
+        """Whether there is nothing to be done for a call of the model but to call it."""
+        return self._takes_tensors_only and self._precision not in precision.AUTOCAST_DTYPES
 
     def do_call(self, flags: int, filling: int, slot: int, count: int) -> dict[str, Any]:
         """Call the model once for every slot and hand its outputs over, described in full.
@@ -195,7 +204,7 @@ class Worker:
         Where outputs are only to be handed over once more, no model is called: that is what is taken off what is timed.
         """
         self._answered.clear()
-        forms, are_plain = [], self._takes_plain_calls
+        forms, is_plain = [], self._takes_plain_calls
         for at in range(slot, slot + count):
             if flags & FRESH:
                 self._objects[at] = self._new_objects(at)
@@ -206,14 +215,15 @@ class Worker:
                     result = self._called(self._model, self._objects[at])
             else:
                 result = self._called(self._model, self._objects[at])
+            tensors, paths = self._taken_apart(result)
             if flags & HOLD:
-                self._held[at] = result
-            forms.append(self._handed_over(self._taken_apart(result), at))
-            are_plain &= _is_plain(result)
+                self._held[at] = tensors[0] if len(tensors) == 1 else tensors
+            forms.append(self._handed_over((tensors, paths), at))
+            is_plain &= not any(tensor.is_conj() or tensor.is_neg() for tensor in tensors)
         # Once described in full, what is like it need not be; a program that was unlike it once is never trusted again.
-        self._may_answer_shortly &= are_plain
+        self._may_answer_shortly &= is_plain
         self._answers_shortly = self._may_answer_shortly
-        return {"outputs": forms, "are_plain": are_plain}
+        return {"outputs": forms, "is_plain": is_plain}
 
     def do_call_between_events(self, message: dict[str, Any]) -> dict[str, Any]:
         """The calls of one exchange as the device sees them. Outputs are handed over when the time is up."""
@@ -266,9 +276,8 @@ class Worker:
         ]
 
     def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Any:
-        if self._takes_plain_calls:  # then decoding would only cost time
-            return model(*tensors)
-        positional, named = values.decode(self._inputs["tree"], tensors)
+        plain = self._takes_tensors_only  # then decoding would only cost time
+        positional, named = (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors)
         if in_double or self._precision not in precision.AUTOCAST_DTYPES:
             return model(*positional, **named)
         with precision.autocast(self._precision):
@@ -313,17 +322,6 @@ class Worker:
                 self._views[key].copy_(output)
             at += -(-output.nbytes // 64) * 64
         return forms
-
-
-def _is_plain(result: Any) -> bool:
-    """Whether a result is one tensor, or several in a row, of which the addresses say where all of their values lie."""
-    outputs = result if type(result) in SEVERAL else (result,)
-    return all(type(each) is torch.Tensor and each.is_contiguous() and not _is_negated(each) for each in outputs)
-
-
-def _is_negated(tensor: torch.Tensor) -> bool:
-    """Whether the values are not yet what memory holds."""
-    return tensor.is_conj() or tensor.is_neg()
 
 
 def _seed_all(seed: int) -> None:

@@ -2,7 +2,7 @@
 
 GROUP = "T2 background work"
 PROBLEM = "row_softmax"
-EXPECTED = ("cheated", "wrong_output", "crashed")
+EXPECTED = ("cheated", "wrong_output")
 
 import json
 import os
