@@ -8,7 +8,9 @@ from tasks.params import JudgeParams
 from tasks.problems.problem import Problem, Split
 
 KERNELS = Path(__file__).parent / "kernels"
-PARAMS = JudgeParams(device="cpu", workers=2, trials=3, rounds=5, settled_error=0.04, timeout_s=10.0, memory_bytes=1 << 30)
+PARAMS = JudgeParams(
+    device="cpu", workers=2, trials=3, rounds=5, settled_error=0.04, timeout_s=10.0, memory_bytes=1 << 30
+)
 Kernel = Specimen
 kernel = read_specimen
 
