@@ -120,7 +120,10 @@ def _learn(
     train = [problem for problem in problems.values() if problem.split is Split.TRAIN]
     examples = [
         example
-        for source, number in ((successes, count - replayed), (taught, replayed))
+        for source, number, invented_share in (
+            (successes, count - replayed, 0.0),
+            (taught, replayed, stage.params.sft.invented_share),
+        )
         if number
         for example in sft_examples(
             [problem for problem in train if source.get(problem.problem_id)],
@@ -129,7 +132,7 @@ def _learn(
             count=number,
             exemplar_share=params.exemplar_share,
             renamed_share=stage.params.sft.renamed_share,
-            invented_share=0.0,
+            invented_share=invented_share,
             num_exemplars=stage.params.exemplars.count,
             seed=_seed(stage, iteration),
         )

@@ -39,18 +39,25 @@ def sft(stage: Stage) -> None:
         too_long = sum(map(len, taught.values())) - sum(map(len, fitting.values()))
         if too_long:
             say(f"{too_long} candidates are not taught: they are longer than policy.completion_tokens")
-        examples = sft_examples(
-            problems,
-            fitting,
-            params=params.policy,
-            count=params.sft.steps * params.sft.batch_size,
-            exemplar_share=params.sft.exemplar_share,
-            renamed_share=params.sft.renamed_share,
-            invented_share=params.sft.invented_share,
-            num_exemplars=params.exemplars.count,
-            seed=params.seed,
-        )
-        with progress("fine-tuning", total=params.sft.steps, unit="step") as bar, expenses.metered(TRAINING) as meter:
+        total = params.sft.copying_steps + params.sft.steps
+        with progress("fine-tuning", total=total, unit="step") as bar, expenses.metered(TRAINING) as meter:
+            copying, examples = (
+                sft_examples(
+                    problems,
+                    fitting,
+                    params=params.policy,
+                    count=steps * params.sft.batch_size,
+                    exemplar_share=params.sft.exemplar_share,
+                    renamed_share=params.sft.renamed_share,
+                    invented_share=invented_share,
+                    num_exemplars=params.exemplars.count,
+                    seed=params.seed,
+                )
+                for steps, invented_share in (
+                    (params.sft.copying_steps, 1.0),
+                    (params.sft.steps, params.sft.invented_share),
+                )
+            )
 
             def on_step(step: int, values: dict[str, float]) -> None:
                 meter.lap()
@@ -61,7 +68,8 @@ def sft(stage: Stage) -> None:
                 train_sft,
                 policy,
                 examples,
-                steps=params.sft.steps,
+                steps=total,
+                first=copying,
                 batch_size=params.sft.batch_size,
                 learning_rate=params.sft.learning_rate,
                 checkpoints=stage.folder / "checkpoints",
@@ -73,7 +81,8 @@ def sft(stage: Stage) -> None:
         save_policy(policy, stage.outputs / "policy")
         stage.write_csv("curve.csv", curve)
         final_loss = next((round(row["loss"], 4) for row in reversed(curve) if "loss" in row), None)
-        stage.write_json("metrics.json", {"examples": len(examples), "too_long": too_long, "final_loss": final_loss})
+        num_examples = len(copying) + len(examples)
+        stage.write_json("metrics.json", {"examples": num_examples, "too_long": too_long, "final_loss": final_loss})
 
 
 def corpus(problems: list[Problem], taught: dict[str, list[Exemplar]]) -> list[str]:

@@ -37,7 +37,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 def project(folder: Path, settings: dict[str, object]) -> Path:
     """Everything that sft needs; what it and the next stages make is all the others need."""
     # Nothing is renamed: what is written here is no Python.
-    root = workspace(folder, sft__steps=6, sft__renamed_share=0.0, self_supervised__steps=3)
+    root = workspace(
+        folder,
+        sft__steps=4,
+        sft__copying_steps=3,
+        policy__completion_tokens=384,
+        sft__renamed_share=0.0,
+        self_supervised__steps=3,
+    )
     params = yaml.safe_load((root / "params.yaml").read_text())
     params["contrastive_rl"] |= settings
     (root / "params.yaml").write_text(yaml.safe_dump(params))

@@ -42,6 +42,15 @@ def test_a_name_is_the_same_tokens_wherever_it_stands(before):
     assert tokenizer(f"{before}features)").input_ids[-len(name) - 1 : -1] == name
 
 
+def test_a_library_that_cannot_compute_the_policys_convolutions_is_to_be_uninstalled(tmp_path, monkeypatch):
+    save_policy(policy(), tmp_path / "saved")
+    (tmp_path / "causal_conv1d.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for make in (policy, lambda: load_policy(tmp_path / "saved", policy_params())):
+        with pytest.raises(PolicyError, match=r"read 9 tokens\. .* it takes at most 4: uninstall it"):
+            make()
+
+
 def test_equal_seeds_give_equal_weights():
     one, same, other = (policy(seed=seed).model.state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[name], same[name]) for name in one)

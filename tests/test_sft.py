@@ -52,6 +52,17 @@ def test_a_policy_learns_what_it_is_taught(tmp_path):
     assert answers == [["return a * 2.0"], ["return c * 2.0"]]
 
 
+def test_what_comes_first_is_learnt_before_the_rest(tmp_path):
+    first, rest = EXAMPLES[:1] * 8, [Example(prompt="# sum\n", completion="return a + b + c + d")]
+    rows, _ = train(tmp_path / "both", examples=rest, first=first, steps=4, learning_rate=1e-9)
+    alone = [
+        train(tmp_path / name, examples=examples, steps=1)[0][0]["loss"]
+        for name, examples in (("first", first), ("rest", rest))
+    ]
+    assert [row["loss"] for row in rows] == pytest.approx([alone[0], alone[0], alone[1], alone[1]], rel=1e-5)
+    assert alone[0] != pytest.approx(alone[1], rel=3e-4)
+
+
 def test_only_completions_and_their_end_are_learnt(tmp_path):
     made = policy()
     ids = encode_prompt(made, "# a\n")

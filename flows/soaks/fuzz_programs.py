@@ -7,20 +7,19 @@ import ast
 import io
 import json
 import random
-import re
 import struct
 import tokenize
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tasks.judge.call_frames import MARK
+from tasks.variants.grammar import Grammar
 
 MAX_DEPTH = 5
 MAX_TEXT_BYTES = 400
 MUTATIONS = (1, 1, 1, 2, 3, 8)
 
-# A grammar of programs. A word in brackets is replaced by one of its alternatives, lines below it indented alike.
-GRAMMAR: dict[str, tuple[str, ...]] = {
+PROGRAMS = Grammar({
     "program": (
         "import torch\nimport torch.nn as nn\n<top>\n<top>\n<model>\n<top>",
         "import torch\n<model>",
@@ -78,12 +77,7 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
     "function": ("relu", "softmax", "matmul", "sum", "stack", "compile", "Tensor", "sort", "empty", "load", "typename"),
     "dtype": ("float32", "float64", "float16", "bfloat16", "int64", "bool", "uint8", "complex64", "float8_e4m3fn"),
     "module": ("os, sys", "json", "gc", "ctypes", "threading", "nowhere", "torch.nowhere", "socket", "signal"),
-}  # fmt: skip
-_LEAVES = {
-    word: tuple(alternative for alternative in alternatives if "<" not in alternative) or alternatives[:1]
-    for word, alternatives in GRAMMAR.items()
-}
-_WORD = re.compile(r"<([a-z]+)>")
+})  # fmt: skip
 
 FORGERY = """import os
 
@@ -123,7 +117,7 @@ def random_text(rng: random.Random, sources: Sequence[str]) -> str:
 def random_program(rng: random.Random, sources: Sequence[str]) -> str:
     """A derivation of the grammar: a program that nearly always parses and rarely makes sense."""
     del sources
-    return _derived("program", rng, MAX_DEPTH) + "\n"
+    return PROGRAMS.derive("program", rng, depth=MAX_DEPTH) + "\n"
 
 
 def forged_answers(rng: random.Random, sources: Sequence[str]) -> str:
@@ -148,15 +142,6 @@ GENERATORS: dict[str, Generator] = {
     "answers": forged_answers,
     "mutant": mutant,
 }
-
-
-def _derived(word: str, rng: random.Random, depth: int) -> str:
-    template = rng.choice((GRAMMAR if depth > 0 else _LEAVES)[word])
-    lines = []
-    for line in template.split("\n"):
-        text = _WORD.sub(lambda match: _derived(match[1], rng, depth - 1), line)
-        lines.append(text.replace("\n", "\n" + line[: len(line) - len(line.lstrip())]))
-    return "\n".join(lines)
 
 
 def _frame(rng: random.Random) -> bytes:

@@ -133,6 +133,9 @@ class FilterVariantsParams:
 @section
 class SftParams:
     steps: Count
+    copying_steps: Annotated[Integer, Field(ge=0)]
+    """Steps before these, on made-up programs alone that are to be repeated as they are: copying takes hold where
+    nothing can be recited, and whoever copies learns candidates faster. For models from scratch; others know how to."""
     batch_size: Count
     learning_rate: Positive
     exemplar_share: Share
@@ -140,7 +143,7 @@ class SftParams:
     renamed_share: Share
     """Share of the examples in which identifiers are consistently renamed, which teaches copying from the prompt."""
     invented_share: Share
-    """Share of the examples that are made-up programs to be repeated as they are, which teaches copying still more."""
+    """Share of the examples that are such made-up programs, also of those that self_supervised replays."""
     micro_batch_size: Count | None = None
     """Examples computed at once; it divides batch_size, also that of self_supervised. null for the whole batch."""
     packing: bool = False

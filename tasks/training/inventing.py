@@ -1,4 +1,4 @@
-"""Programs put together from pieces of others, with the candidate that repeats them.
+"""Programs put together from pieces of others and from nonsense, with the candidate that repeats them.
 
 Nobody would run them, and nothing about them can be learnt by heart: the only way to complete one is to copy it from
 the prompt. A policy taught real problems alone learns those few by heart instead, and has nothing to say to a new one.
@@ -8,11 +8,20 @@ import ast
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 
+from tasks.training.nonsense import Kind, Nonsense
 from tasks.variants.prompts import Exemplar
 
+# Of the statements that are not like an earlier one; the rest is what real programs say.
+_NONSENSE_SHARE = 0.5
+# Statements like an earlier one of their program, but for a name or a number: to go on after such a line, what was
+# copied so far must be compared further back than its last few tokens. Without them a third fewer are copied whole.
+_VARIED_SHARE = 0.4
 _MAX_STATEMENTS = 6
 _MAX_MEMBERS = 4
+_INDENTATION = " " * 8
+_COMMON_NAMES = {"x", "y", "out"}
 _NAMES_OF_SIZES = ("channels", "depth", "features", "hidden", "k", "n", "size", "width")
 _CONSONANTS, _VOWELS = "bcdfghjklmnprstvwxz", "aeiou"
 
@@ -21,6 +30,8 @@ _CONSONANTS, _VOWELS = "bcdfghjklmnprstvwxz", "aeiou"
 class Pieces:
     """What programs are made of: statements with their indentation, and whole functions."""
 
+    names: Sequence[str]
+    """Of parameters, three or more."""
     parameters: Sequence[tuple[str, ...]]
     """Of forward, without self."""
     statements: Sequence[str]
@@ -41,8 +52,10 @@ def pieces_of(references: Iterable[str], candidates: Iterable[Exemplar]) -> Piec
     functions = [_functions(source) for source in references]
     forwards = [members["forward"] for members in classes if "forward" in members]
     setups = [members["__init__"] for members in classes if "__init__" in members]
+    parameters = {names for names, _ in forwards}
     return Pieces(
-        parameters=sorted({names for names, _ in forwards}),
+        names=sorted(_COMMON_NAMES.union(*parameters)),
+        parameters=sorted(parameters),
         statements=sorted({statement for _, body in forwards for statement in body[:-1]}),
         returns=sorted({body[-1] for _, body in forwards if body[-1].lstrip().startswith("return ")}),
         members=sorted({statement for _, body in setups for statement in body if "super()" not in statement}),
@@ -53,14 +66,29 @@ def pieces_of(references: Iterable[str], candidates: Iterable[Exemplar]) -> Piec
 
 def invent(pieces: Pieces, rng: random.Random) -> tuple[str, str]:
     """A reference in the format of problems, and the candidate that repeats it."""
+    names = rng.sample(pieces.names, k=min(rng.randint(3, 6), len(pieces.names)))
+    nonsense = Nonsense(names, [f"{name}_{letter}" for name, letter in zip(names, _CONSONANTS, strict=False)])
+
+    def phrase(kind: Kind, real: Sequence[str]) -> str:
+        if real and rng.random() >= _NONSENSE_SHARE:
+            return rng.choice(real)
+        return indent(nonsense.phrase(kind, rng), _INDENTATION)
+
     body = ""
     if pieces.members and rng.random() < 0.6:
         sizes = ", ".join(rng.sample(_NAMES_OF_SIZES, k=rng.choice([1, 1, 2])))
-        members = rng.sample(pieces.members, k=min(rng.randint(1, _MAX_MEMBERS), len(pieces.members)))
+        members = [phrase("member", pieces.members) for _ in range(rng.randint(1, _MAX_MEMBERS))]
         body += f"    def __init__(self, {sizes}):\n        super().__init__()\n" + "\n".join([*members, "\n"])
-    statements = rng.sample(pieces.statements, k=min(rng.randint(1, _MAX_STATEMENTS), len(pieces.statements)))
-    parameters = ", ".join(["self", *rng.choice(pieces.parameters)])
-    body += f"    def forward({parameters}):\n" + "\n".join([*statements, rng.choice(pieces.returns), ""])
+    statements: list[str] = []
+    for _ in range(rng.randint(1, _MAX_STATEMENTS)):
+        if statements and rng.random() < _VARIED_SHARE:
+            statements.append(nonsense.varied(rng.choice(statements), rng))
+        else:
+            statements.append(phrase("statement", pieces.statements))
+    is_real = rng.random() >= _NONSENSE_SHARE
+    parameters = rng.choice(pieces.parameters) if is_real else rng.sample(names, k=rng.randint(1, 3))
+    statements.append(phrase("return", pieces.returns))
+    body += f"    def forward({', '.join(['self', *parameters])}):\n" + "\n".join([*statements, ""])
     imports = "import torch\nimport torch.nn as nn\n" + "import torch.nn.functional as F\n" * ("F." in body)
     functions = f"\n\n{rng.choice(pieces.inputs)}\n\n\n{rng.choice(pieces.sizes)}\n"
     head = f"{imports}\n\nclass Model"

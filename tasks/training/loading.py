@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from tasks.errors import PolicyError
 from tasks.params import PolicyParams
 from tasks.training.team import team
 from tasks.training.too_large import said_to_be_too_large
+
+# What the kernels of the library causal-conv1d take. Where it is installed transformers computes with nothing else.
+WIDEST_CONVOLUTION = 4
 
 
 def load_model(source: Path | str, params: PolicyParams) -> PreTrainedModel:
@@ -52,8 +56,14 @@ def place_model(model: Any, attention: str | None) -> None:
     """Put the model on this process's GPU, where there is one, and choose how its attention is computed.
 
     Raises:
-        PolicyError: if this machine cannot compute attention that way.
+        PolicyError: if this machine cannot compute attention that way, or the model's convolutions.
     """
+    width = convolution_width(model)
+    if width > WIDEST_CONVOLUTION and find_spec("causal_conv1d") is not None:
+        raise PolicyError(
+            f"the policy's convolutions read {width} tokens. Where the library causal-conv1d is installed transformers "
+            f"computes them with it, and it takes at most {WIDEST_CONVOLUTION}: uninstall it"
+        )
     if attention:
         try:
             model.set_attn_implementation(attention)
@@ -66,6 +76,11 @@ def place_model(model: Any, attention: str | None) -> None:
     # ZeRO-3 spreads the weights over all GPUs when training begins; until then they may be more than one holds.
     if torch.cuda.is_available() and team().engine.zero_stage != 3:
         _put_on_gpu(model)
+
+
+def convolution_width(model: Any) -> int:
+    """Tokens that the model's short convolutions read, 0 where it has none."""
+    return getattr(model.config, "conv_L_cache", 0)
 
 
 @contextmanager

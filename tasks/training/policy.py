@@ -53,6 +53,11 @@ class Policy:
         return sorted({self.tokenizer.eos_token_id, *(token for token in ids if token is not None)})
 
 
+# Programs repeat phrases, and who copies one has to know after which of them it stands. With 9 tokens to compare by,
+# 50 % of the samples of unseen programs were whole copies where 4 gave 17 %.
+_CONVOLUTION_TOKENS = 9
+
+
 def new_policy(corpus: Sequence[str], params: PolicyParams, *, seed: int) -> Policy:
     """A small model with random weights and a tokenizer learnt from the corpus: references and candidates.
 
@@ -69,6 +74,7 @@ def new_policy(corpus: Sequence[str], params: PolicyParams, *, seed: int) -> Pol
         block_auto_adjust_ff_dim=False,
         num_hidden_layers=params.layers,
         layer_types=_layer_types(params.layers),
+        conv_L_cache=_CONVOLUTION_TOKENS,
         num_attention_heads=params.heads,
         num_key_value_heads=params.heads,
         max_position_embeddings=params.context_tokens,

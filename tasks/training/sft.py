@@ -16,6 +16,7 @@ from tasks.errors import PolicyError
 from tasks.training.adapters import within
 from tasks.training.checkpoints import CheckpointCallback, settle
 from tasks.training.examples import Example
+from tasks.training.loading import WIDEST_CONVOLUTION, convolution_width
 from tasks.training.memory import PartedBatches
 from tasks.training.policy import Policy, encode_prompts
 from tasks.training.soundness import SoundnessCallback
@@ -34,6 +35,7 @@ def train_sft(
     examples: Sequence[Example],
     *,
     steps: int,
+    first: Sequence[Example] = (),
     batch_size: int,
     learning_rate: float,
     checkpoints: Path,
@@ -51,6 +53,7 @@ def train_sft(
         policy: its model is changed in place.
         examples: those longer than the policy's context are left out; the rest is repeated in a new order as needed.
         steps: optimiser steps in all, those of an earlier, interrupted call included.
+        first: those that are learnt before the others, for as many of the steps as they fill.
         batch_size: examples per step.
         learning_rate: the highest, after a short warm-up; it falls to a tenth along a cosine.
         checkpoints: folder of this training's checkpoints.
@@ -69,17 +72,11 @@ def train_sft(
     _require_positions(policy)
     if packing:
         _require_isolation(policy)
+    first_steps = len(first) // batch_size
     rows = [
-        row for first in range(0, len(examples), _CHUNK) for row in _tokenised(policy, examples[first : first + _CHUNK])
+        *_rows(policy, first, steps=first_steps, batch_size=batch_size, packing=packing, seed=seed),
+        *_rows(policy, examples, steps=steps - first_steps, batch_size=batch_size, packing=packing, seed=seed),
     ]
-    if not rows:
-        raise PolicyError(
-            f"none of {len(examples)} examples fits policy.context_tokens ({policy.context_tokens}) and "
-            f"policy.completion_tokens ({policy.completion_tokens}); raise them in params.yaml"
-        )
-    # Packed, batches of mixed lengths are better: they take nearly equal memory.
-    lengths = [0 if packing else len(row["input_ids"]) for row in rows]
-    order = _order(lengths, steps=steps, batch_size=batch_size, seed=seed)
     settle(checkpoints)
     share = batch_size // team().size
     micro = math.gcd(share, micro_batch_size or share)
@@ -102,7 +99,7 @@ def train_sft(
     trainer = _PartedTrainer(
         model=policy.model,
         args=config,
-        train_dataset=Dataset.from_list([rows[index] for index in order]),
+        train_dataset=Dataset.from_list(rows),
         processing_class=policy.tokenizer,
         callbacks=[CheckpointCallback(checkpoints), SoundnessCallback(), StepCallback(on_step, _ROW_KEYS)],
     )
@@ -119,10 +116,11 @@ def _require_isolation(policy: Policy) -> None:
     if policy.model._is_stateful:
         kinds.add("recurrent")
     mixing = sorted(kinds - {"full_attention", "sliding_attention", "chunked_attention"})
-    if mixing and find_spec("causal_conv1d") is None:
+    has_kernel = convolution_width(policy.model) <= WIDEST_CONVOLUTION
+    if mixing and not (has_kernel and find_spec("causal_conv1d") is not None):
         raise PolicyError(
             f"sft.packing: the {', '.join(mixing)} layers of {policy.model.config.model_type} would mix what is packed "
-            f"together; set it to false, or install causal-conv1d"
+            f"together; set it to false" + (", or install causal-conv1d" if has_kernel else "")
         )
 
 
@@ -162,6 +160,25 @@ class _PartedTrainer(PartedBatches, _CompletionTrainer):
     def share(self, part: dict[str, Tensor], whole: dict[str, Tensor]) -> float:
         """All of it: a loss is a sum over tokens, divided by the number of them in all of the step."""
         return 1.0
+
+
+def _rows(
+    policy: Policy, examples: Sequence[Example], *, steps: int, batch_size: int, packing: bool, seed: int
+) -> list[dict[str, list[int]]]:
+    """Those of the examples that fit, tokenised, in the order in which the steps learn them."""
+    if not steps:
+        return []
+    rows = [
+        row for begin in range(0, len(examples), _CHUNK) for row in _tokenised(policy, examples[begin : begin + _CHUNK])
+    ]
+    if not rows:
+        raise PolicyError(
+            f"none of {len(examples)} examples fits policy.context_tokens ({policy.context_tokens}) and "
+            f"policy.completion_tokens ({policy.completion_tokens}); raise them in params.yaml"
+        )
+    # Packed, batches of mixed lengths are better: they take nearly equal memory.
+    lengths = [0 if packing else len(row["input_ids"]) for row in rows]
+    return [rows[index] for index in _order(lengths, steps=steps, batch_size=batch_size, seed=seed)]
 
 
 def _tokenised(policy: Policy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
