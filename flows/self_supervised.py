@@ -128,7 +128,7 @@ def _learn(
         for example in sft_examples(
             [problem for problem in train if source.get(problem.problem_id)],
             source,
-            params=stage.params.policy,
+            policy=policy,
             count=number,
             exemplar_share=params.exemplar_share,
             renamed_share=stage.params.sft.renamed_share,

@@ -3,21 +3,29 @@
 DVC runs this as ``python -m flows.sft``; so can you.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
 from flows.engine import Stage, progress, run_stage, say
 from flows.parts.accounting import accounted
 from flows.parts.launching import trainers
 from flows.parts.records import read_taught
 from tasks.errors import TrainingError
 from tasks.history.records import TRAINING
+from tasks.params import Params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem, Split
 from tasks.variants.prompts import Exemplar
+
+if TYPE_CHECKING:
+    from tasks.training.examples import Example
+    from tasks.training.policy import Policy
 
 
 def sft(stage: Stage) -> None:
     """Write the policy, and its loss by step as curve.csv."""
     # Heavy libraries are imported by the stages that train, not by whoever imports this module.
-    from tasks.training.examples import sft_examples
     from tasks.training.policy import load_policy, new_policy, save_policy, writable
     from tasks.training.sft import train_sft
 
@@ -40,49 +48,57 @@ def sft(stage: Stage) -> None:
         if too_long:
             say(f"{too_long} candidates are not taught: they are longer than policy.completion_tokens")
         total = params.sft.copying_steps + params.sft.steps
-        with progress("fine-tuning", total=total, unit="step") as bar, expenses.metered(TRAINING) as meter:
-            copying, examples = (
-                sft_examples(
-                    problems,
-                    fitting,
-                    params=params.policy,
-                    count=steps * params.sft.batch_size,
-                    exemplar_share=params.sft.exemplar_share,
-                    renamed_share=params.sft.renamed_share,
-                    invented_share=invented_share,
-                    num_exemplars=params.exemplars.count,
+        with progress("fine-tuning", total=total, unit="step") as bar:
+            copying, examples = _examples(params, policy, problems, fitting)
+            with expenses.metered(TRAINING) as meter:
+
+                def on_step(step: int, values: dict[str, float]) -> None:
+                    meter.lap()
+                    bar.update(step - bar.n)
+                    tracker.log_metrics(values, step=step)
+
+                curve = crew.train(
+                    train_sft,
+                    policy,
+                    examples,
+                    steps=total,
+                    first=copying,
+                    batch_size=params.sft.batch_size,
+                    learning_rate=params.sft.learning_rate,
+                    checkpoints=stage.folder / "checkpoints",
                     seed=params.seed,
+                    micro_batch_size=params.sft.micro_batch_size,
+                    packing=params.sft.packing,
+                    on_step=on_step,
                 )
-                for steps, invented_share in (
-                    (params.sft.copying_steps, 1.0),
-                    (params.sft.steps, params.sft.invented_share),
-                )
-            )
-
-            def on_step(step: int, values: dict[str, float]) -> None:
-                meter.lap()
-                bar.update(step - bar.n)
-                tracker.log_metrics(values, step=step)
-
-            curve = crew.train(
-                train_sft,
-                policy,
-                examples,
-                steps=total,
-                first=copying,
-                batch_size=params.sft.batch_size,
-                learning_rate=params.sft.learning_rate,
-                checkpoints=stage.folder / "checkpoints",
-                seed=params.seed,
-                micro_batch_size=params.sft.micro_batch_size,
-                packing=params.sft.packing,
-                on_step=on_step,
-            )
         save_policy(policy, stage.outputs / "policy")
         stage.write_csv("curve.csv", curve)
         final_loss = next((round(row["loss"], 4) for row in reversed(curve) if "loss" in row), None)
         num_examples = len(copying) + len(examples)
         stage.write_json("metrics.json", {"examples": num_examples, "too_long": too_long, "final_loss": final_loss})
+
+
+def _examples(
+    params: Params, policy: "Policy", problems: Sequence[Problem], taught: Mapping[str, Sequence[Exemplar]]
+) -> tuple[list["Example"], list["Example"]]:
+    """Those of copying, which come first, and those of candidates."""
+    from tasks.training.examples import sft_examples
+
+    examples = partial(
+        sft_examples,
+        problems,
+        taught,
+        policy=policy,
+        exemplar_share=params.sft.exemplar_share,
+        renamed_share=params.sft.renamed_share,
+        num_exemplars=params.exemplars.count,
+    )
+    num_copying, num_candidates = (
+        steps * params.sft.batch_size for steps in (params.sft.copying_steps, params.sft.steps)
+    )
+    # Seeds apart: what is mixed in with candidates is not what copying began with.
+    copying = examples(count=num_copying, invented_share=1.0, seed=-1 - params.seed)
+    return copying, examples(count=num_candidates, invented_share=params.sft.invented_share, seed=params.seed)
 
 
 def corpus(problems: list[Problem], taught: dict[str, list[Exemplar]]) -> list[str]:

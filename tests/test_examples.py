@@ -1,22 +1,26 @@
 """What supervised training is fed: balanced, and renamed without a change of meaning."""
 
+import ast
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from tasks.problems.problem import Problem, Split
 from tasks.training.examples import sft_examples
 from tasks.training.renaming import own_names, rename_consistently
 from tasks.variants.prompts import as_completion, parse_completion
-from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy_params, problem
+from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, problem
 
 VARIABLES = [f"v{number}" for number in range(40)]
 ATTRIBUTES = [f"a{number}" for number in range(40)]
 REGISTERED = SCALED.replace("        out = ", "        x = x.abs()\n        out = ").replace(
     "        self.linear", '        self.register_buffer("shift", torch.ones(features))\n        self.linear'
 )
+POLICY = policy()
 PROBLEMS = sorted(Path("data/problems").rglob("*.py"))
 
 
@@ -170,6 +174,46 @@ def test_invented_programs_are_repeated_as_they_are():
         problem("invented", row.prompt.removeprefix("# reference\n").removesuffix("# faster\n"))
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        SCALED.split("def get_init_inputs")[0],
+        SCALED.replace("def get_inputs():\n    return", "get_inputs = lambda:"),
+        SCALED.replace("        out = self.linear(x)\n", ""),
+        SCALED.replace("    ", "  "),
+        SCALED.replace("    ", "\t"),
+        SCALED.replace("        ", " " * 12),
+        SCALED.replace("out = self.linear(x)", "out = self.linear(x); out = torch.add(\n            out, 1)"),
+        SCALED[: SCALED.index("    def __init__")] + "    pass\n" + SCALED[SCALED.index("\n\ndef get_inputs") :],
+    ],
+    ids=[
+        "no get_init_inputs",
+        "get_inputs is no function",
+        "only a return",
+        "two spaces",
+        "tabs",
+        "twelve spaces",
+        "two statements in a line",
+        "no forward",
+    ],
+)
+def test_programs_are_invented_whatever_the_problems_look_like(source):
+    known = [Problem(problem_id="level1/scaled", level=1, family="scaled", split=Split.TRAIN, source=source)]
+    candidates = {"level1/scaled": [exemplar(source.split("\n\n\ndef get")[0].replace("Model(", "ModelNew("))]}
+    for row in examples(known, taught=candidates, count=60, invented_share=1.0):
+        ast.parse(row.completion)
+        assert "def forward(self" in row.completion
+
+
+def test_invented_programs_are_as_short_as_the_policy_writes_them():
+    rows = examples([problem("one")], count=60, invented_share=1.0, completion_tokens=150)
+    lengths = [len(POLICY.tokenizer(row.completion).input_ids) for row in rows]
+    assert max(lengths) < 150
+    rows = examples([problem("one")], count=60, invented_share=1.0, completion_tokens=600)
+    lengths = [len(POLICY.tokenizer(row.completion).input_ids) for row in rows]
+    assert max(lengths) > 150
+
+
 def _as_candidate(prompt: str) -> str:
     program = prompt.removeprefix("# reference\n").split("def get_inputs")[0]
     return program.replace("class Model(", "class ModelNew(").strip()
@@ -190,7 +234,17 @@ def test_a_completion_is_read_as_the_source_it_was_made_of(style):
     assert parse_completion(completion, style=style) == SCALED_IN_PLACE
 
 
-def examples(problems, *, taught=None, count=20, exemplar_share=0.0, renamed_share=0.0, invented_share=0.0, seed=0):
+def examples(
+    problems,
+    *,
+    taught=None,
+    count=20,
+    exemplar_share=0.0,
+    renamed_share=0.0,
+    invented_share=0.0,
+    completion_tokens=600,
+    seed=0,
+):
     candidates = [
         exemplar(SCALED_IN_PLACE, speedup=3.0),
         exemplar(SCALED_BY_CLAMP, speedup=1.5),
@@ -206,6 +260,6 @@ def examples(problems, *, taught=None, count=20, exemplar_share=0.0, renamed_sha
         renamed_share=renamed_share,
         invented_share=invented_share,
         num_exemplars=2,
-        params=policy_params(),
+        policy=replace(POLICY, completion_tokens=completion_tokens),
         seed=seed,
     )

@@ -74,6 +74,13 @@ def test_a_batch_in_pieces_gives_the_losses_of_the_whole(tmp_path, packing):
     assert pieces == pytest.approx(whole, rel=1e-5)
 
 
-def test_convolutions_would_mix_what_is_packed_and_are_refused(tmp_path):
-    with pytest.raises(PolicyError, match=r"sft\.packing: the conv layers of lfm2 would mix"):
-        losses(tmp_path, policy(), packing=True)
+@pytest.mark.parametrize(
+    ("width", "remedy"),
+    [(9, "set it to false"), (4, "set it to false, or install causal-conv1d")],
+    ids=["wide", "short"],
+)
+def test_convolutions_would_mix_what_is_packed_and_are_refused(tmp_path, width, remedy):
+    made = policy()
+    made.model.config.conv_L_cache = width
+    with pytest.raises(PolicyError, match=rf"sft\.packing: the conv layers of lfm2 would mix .* together; {remedy}$"):
+        losses(tmp_path, made, packing=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tasks.judge.call_frames import MARK
-from tasks.variants.grammar import Grammar
+from tasks.training.grammar import Grammar
 
 MAX_DEPTH = 5
 MAX_TEXT_BYTES = 400

@@ -135,7 +135,7 @@ class SftParams:
     steps: Count
     copying_steps: Annotated[Integer, Field(ge=0)]
     """Steps before these, on made-up programs alone that are to be repeated as they are: copying takes hold where
-    nothing can be recited, and whoever copies learns candidates faster. For models from scratch; others know how to."""
+    nothing can be recited. For models from scratch; others know how to."""
     batch_size: Count
     learning_rate: Positive
     exemplar_share: Share

@@ -5,15 +5,18 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tasks.params import PolicyParams
 from tasks.problems.problem import Problem
-from tasks.training.inventing import invent, invented_names, pieces_of
+from tasks.training.inventing import Pieces, invent, invented_names, pieces_of
+from tasks.training.policy import Policy, can_write
 from tasks.training.renaming import own_names, rename_consistently
 from tasks.variants.prompts import Exemplar, as_completion, build_prompt
 
 # Weight of a candidate is its speedup to this power: at 0.5, four times as fast is taught twice as often.
 _SPEED_POWER = 0.5
 _MAX_WEIGHT = 3.0
+
+# Of made-up programs, until one is short enough. Of those for the default's policy five in six are.
+_TRIES = 20
 
 # Enough for the variables and the attributes of any one program.
 _NUM_NAMES = 80
@@ -36,7 +39,7 @@ def sft_examples(
     renamed_share: float,
     invented_share: float,
     num_exemplars: int,
-    params: PolicyParams,
+    policy: Policy,
     seed: int,
 ) -> list[Example]:
     """Examples in random order, every problem as often as every other.
@@ -49,7 +52,7 @@ def sft_examples(
         renamed_share: share of the problems' examples in which the program's own names are replaced, consistently.
         invented_share: share of all examples whose program is made up and is to be repeated as it is.
         num_exemplars: how many such others, if there are as many.
-        params: gives the style of the prompts.
+        policy: whose prompts these are; made-up programs are of a length that it can write.
         seed: equal arguments and seeds give equal examples.
     """
     rng = random.Random(seed)
@@ -65,13 +68,12 @@ def sft_examples(
         if rng.random() < renamed_share:
             sources = names.rename(sources, rng)
         speedups = [exemplar.speedup for exemplar in shown]
-        examples.append(_example(sources, speedups, params))
+        examples.append(_example(sources, speedups, policy))
     if num_invented:
         references = [problem.source for problem in teachable]
         pieces = pieces_of(references, [each for problem in teachable for each in taught[problem.problem_id]])
         for _ in range(num_invented):
-            sources = names.rename_invented(invent(pieces, rng), rng)
-            examples.append(_example(sources, [], params))
+            examples.append(_example(_invented(pieces, names, policy, rng), [], policy))
         rng.shuffle(examples)
     return examples
 
@@ -94,14 +96,23 @@ class _Names:
         return rename_consistently(sources, variables=names, attributes=names, rng=rng)
 
 
-def _example(sources: Sequence[str], speedups: Sequence[float], params: PolicyParams) -> Example:
+def _invented(pieces: Pieces, names: _Names, policy: Policy, rng: random.Random) -> list[str]:
+    """A made-up reference and its candidate, which the policy can write unless hardly any is short enough."""
+    for _ in range(_TRIES):
+        sources = names.rename_invented(invent(pieces, rng), rng)
+        if can_write(policy, sources[1]):
+            break
+    return sources
+
+
+def _example(sources: Sequence[str], speedups: Sequence[float], policy: Policy) -> Example:
     reference, completion, *shown = sources
     exemplars = [
         Exemplar(candidate_id="", source=source, speedup=speedup)
         for source, speedup in zip(shown, speedups, strict=True)
     ]
-    prompt = build_prompt(reference, exemplars, style=params.prompt_style)
-    return Example(prompt=prompt, completion=as_completion(completion, style=params.prompt_style))
+    prompt = build_prompt(reference, exemplars, style=policy.style)
+    return Example(prompt=prompt, completion=as_completion(completion, style=policy.style))
 
 
 def _balanced(problems: Sequence[Problem], count: int, rng: random.Random) -> list[Problem]:

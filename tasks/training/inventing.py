@@ -6,17 +6,17 @@ the prompt. A policy taught real problems alone learns those few by heart instea
 
 import ast
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from textwrap import indent
+from textwrap import dedent, indent
 
 from tasks.training.nonsense import Kind, Nonsense
 from tasks.variants.prompts import Exemplar
 
-# Of the statements that are not like an earlier one; the rest is what real programs say.
+# Of all phrases, but for statements like an earlier one; the rest is what real programs say, sometimes twice.
 _NONSENSE_SHARE = 0.5
 # Statements like an earlier one of their program, but for a name or a number: to go on after such a line, what was
-# copied so far must be compared further back than its last few tokens. Without them a third fewer are copied whole.
+# copied so far must be compared further back than its last few tokens.
 _VARIED_SHARE = 0.4
 _MAX_STATEMENTS = 6
 _MAX_MEMBERS = 4
@@ -31,7 +31,7 @@ class Pieces:
     """What programs are made of: statements with their indentation, and whole functions."""
 
     names: Sequence[str]
-    """Of parameters, three or more."""
+    """Of parameters, and those that nearly every program has: three or more."""
     parameters: Sequence[tuple[str, ...]]
     """Of forward, without self."""
     statements: Sequence[str]
@@ -42,7 +42,7 @@ class Pieces:
     inputs: Sequence[str]
     """Functions get_inputs."""
     sizes: Sequence[str]
-    """Functions get_init_inputs."""
+    """Functions get_init_inputs, which not every program has."""
 
 
 def pieces_of(references: Iterable[str], candidates: Iterable[Exemplar]) -> Pieces:
@@ -59,8 +59,8 @@ def pieces_of(references: Iterable[str], candidates: Iterable[Exemplar]) -> Piec
         statements=sorted({statement for _, body in forwards for statement in body[:-1]}),
         returns=sorted({body[-1] for _, body in forwards if body[-1].lstrip().startswith("return ")}),
         members=sorted({statement for _, body in setups for statement in body if "super()" not in statement}),
-        inputs=sorted({named["get_inputs"] for named in functions}),
-        sizes=sorted({named["get_init_inputs"] for named in functions}),
+        inputs=sorted({named["get_inputs"] for named in functions if "get_inputs" in named}),
+        sizes=sorted({named["get_init_inputs"] for named in functions if "get_init_inputs" in named}),
     )
 
 
@@ -85,12 +85,12 @@ def invent(pieces: Pieces, rng: random.Random) -> tuple[str, str]:
             statements.append(nonsense.varied(rng.choice(statements), rng))
         else:
             statements.append(phrase("statement", pieces.statements))
-    is_real = rng.random() >= _NONSENSE_SHARE
+    is_real = pieces.parameters and rng.random() >= _NONSENSE_SHARE
     parameters = rng.choice(pieces.parameters) if is_real else rng.sample(names, k=rng.randint(1, 3))
     statements.append(phrase("return", pieces.returns))
     body += f"    def forward({', '.join(['self', *parameters])}):\n" + "\n".join([*statements, ""])
     imports = "import torch\nimport torch.nn as nn\n" + "import torch.nn.functional as F\n" * ("F." in body)
-    functions = f"\n\n{rng.choice(pieces.inputs)}\n\n\n{rng.choice(pieces.sizes)}\n"
+    functions = "".join(f"\n\n{rng.choice(found)}\n" for found in (pieces.inputs, pieces.sizes) if found)
     head = f"{imports}\n\nclass Model"
     return f"{head}(nn.Module):\n{body}{functions}", f"{head}New(nn.Module):\n{body}"
 
@@ -113,10 +113,20 @@ def _members(source: str) -> dict[str, tuple[tuple[str, ...], list[str]]]:
     return {
         method.name: (
             tuple(argument.arg for argument in method.args.args[1:]),
-            ["\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in method.body],
+            [piece for node in method.body for piece in _piece(lines[node.lineno - 1 : node.end_lineno])],
         )
         for method in methods
     }
+
+
+def _piece(lines: Sequence[str]) -> Iterator[str]:
+    """A statement as it is indented here, unless it shares its lines with another in a way that does not parse."""
+    text = dedent("\n".join(lines))
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return
+    yield indent(text, _INDENTATION)
 
 
 def _functions(source: str) -> dict[str, str]:

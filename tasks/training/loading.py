@@ -56,14 +56,8 @@ def place_model(model: Any, attention: str | None) -> None:
     """Put the model on this process's GPU, where there is one, and choose how its attention is computed.
 
     Raises:
-        PolicyError: if this machine cannot compute attention that way, or the model's convolutions.
+        PolicyError: if this machine cannot compute attention that way.
     """
-    width = convolution_width(model)
-    if width > WIDEST_CONVOLUTION and find_spec("causal_conv1d") is not None:
-        raise PolicyError(
-            f"the policy's convolutions read {width} tokens. Where the library causal-conv1d is installed transformers "
-            f"computes them with it, and it takes at most {WIDEST_CONVOLUTION}: uninstall it"
-        )
     if attention:
         try:
             model.set_attn_implementation(attention)
@@ -78,8 +72,22 @@ def place_model(model: Any, attention: str | None) -> None:
         _put_on_gpu(model)
 
 
+def require_convolutions(model: Any) -> None:
+    """Refuse a model whose convolutions would be computed by a library that cannot.
+
+    Raises:
+        PolicyError: if so.
+    """
+    width = convolution_width(model)
+    if width > WIDEST_CONVOLUTION and find_spec("causal_conv1d") is not None:
+        raise PolicyError(
+            f"the policy's convolutions read {width} tokens. Where the library causal-conv1d is installed transformers "
+            f"computes them with it, and it takes at most {WIDEST_CONVOLUTION}: uninstall it"
+        )
+
+
 def convolution_width(model: Any) -> int:
-    """Tokens that the model's short convolutions read, 0 where it has none."""
+    """Tokens that the short convolutions of an LFM2 read; 0 for other kinds."""
     return getattr(model.config, "conv_L_cache", 0)
 
 

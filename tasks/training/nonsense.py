@@ -1,38 +1,43 @@
-"""Statements that parse and say nothing: any function of torch, any number, in any place.
+"""Statements that parse and say nothing: functions, modules and numbers in any place.
 
 The phrases of real programs are soon known by heart, and whoever knows them completes a program without a look at the
-prompt. These can only be copied.
+prompt. These can only be copied. Functions and modules are those of the torch that is installed, so that another
+release gives other nonsense.
 """
 
 import ast
 import inspect
 import random
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import nn
 
-from tasks.variants.grammar import Grammar
+from tasks.training.grammar import Grammar
+from tasks.training.places import Place, place_of, replaced
 
 Kind = Literal["member", "statement", "return"]
 
 _KEPT = {"self", "torch", "nn", "F"}
-_FUNCTIONS = sorted(
-    name
-    for name in set(dir(torch)) & set(dir(torch.Tensor))
-    if not name.startswith("_") and not name.endswith("_") and callable(getattr(torch, name))
-)
+
+
+def _public(module: object) -> set[str]:
+    return {name for name in dir(module) if name.islower() and name[0] != "_" and name[-1] != "_"}
+
+
+_METHODS = sorted(name for name in _public(torch.Tensor) & _public(torch) if callable(getattr(torch, name)))
+_FUNCTIONALS = sorted(name for name in _public(nn.functional) if inspect.isroutine(getattr(nn.functional, name)))
 _MODULES = sorted(
     name for name, member in vars(nn).items() if inspect.isclass(member) and issubclass(member, nn.Module)
 )
 _COMPOUNDS = (
-    "torch.<function>(<part><option>)",
-    "torch.<function>(<part>, <part><option>)",
-    "F.<function>(<part><option>)",
-    "F.<function>(<part>, <part><option>)",
-    "<name>.<function>(<argument>)",
-    "<name>.<function>(<part>, <part><option>)",
+    "torch.<method>(<part><option>)",
+    "torch.<method>(<part>, <part><option>)",
+    "F.<functional>(<part><option>)",
+    "F.<functional>(<part>, <part><option>)",
+    "<name>.<method>(<argument>)",
+    "<name>.<method>(<part>, <part><option>)",
     "(<part> <operator> <part>)",
     "<part> <operator> <part>",
     "self.<attribute>(<part>)",
@@ -77,7 +82,8 @@ _PHRASES: dict[str, Sequence[str]] = {
     "operator": ("+", "-", "*", "/", "@", "**", "//", "%", ">", "<", ">=", "=="),
     "keyword": ("dim", "dtype", "eps", "out", "alpha", "beta", "offset", "step", "start", "end", "p", "stride"),
     "property": ("shape", "T", "mT", "ndim", "dtype", "device", "real", "size"),
-    "function": _FUNCTIONS,
+    "method": _METHODS,
+    "functional": _FUNCTIONALS,
     "module": _MODULES,
 }
 
@@ -94,47 +100,36 @@ class Nonsense:
         return self._grammar.derive(kind, rng)
 
     def varied(self, statement: str, rng: random.Random) -> str:
-        """A statement like the given, indented one, with a name or a number of it replaced, or two."""
-        for _ in range(rng.choice([1, 1, 2])):
-            places = _places(statement)
-            if places:
-                place = rng.choice(places)
-                lines = statement.encode().split(b"\n")
-                line = lines[place.line]
-                new = self._grammar.derive("number", rng).lstrip("-") if place.is_number else self._word(rng)
-                lines[place.line] = line[: place.start] + new.encode() + line[place.end :]
-                statement = b"\n".join(lines).decode()
-        return statement
+        """The statement, which may be indented, with one or two of its names and numbers replaced, where it has any."""
+        # Below a line of its own it parses as it is.
+        block = f"if True:\n{statement}"
+        places = _places(block)
+        chosen = rng.sample(places, k=min(rng.choice([1, 1, 2]), len(places)))
+        return replaced(block, [(place, self._other(place.word, rng)) for place in chosen]).partition("\n")[2]
 
-    def _word(self, rng: random.Random) -> str:
-        return rng.choice([rng.choice(self._names), rng.choice(self._names), rng.choice(_FUNCTIONS)])
-
-
-class _Place(NamedTuple):
-    """Where a name or a number stands."""
-
-    line: int
-    start: int
-    """In bytes from the beginning of the line, as the end."""
-    end: int
-    is_number: bool
+    def _other(self, word: str, rng: random.Random) -> str:
+        other = word
+        while other == word:
+            if word[0].isdigit() or word[0] == ".":
+                other = self._grammar.derive("number", rng).lstrip("-")
+            else:
+                other = rng.choice([rng.choice(self._names), rng.choice(self._names), rng.choice(_METHODS)])
+        return other
 
 
-def _places(statement: str) -> list[_Place]:
-    # Below a line of its own the statement may stay indented; that line is number 1.
-    tree = ast.parse(f"if True:\n{statement}")
-    # Positions inside formatted strings are only right from Python 3.12 on.
+def _places(source: str) -> list[Place]:
+    """Where names, attributes and numbers stand, but for those that every program uses."""
+    tree = ast.parse(source)
     formatted = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     places = []
     for node in ast.walk(tree):
-        if node in formatted:
-            continue
         match node:
+            case _ if node in formatted:
+                pass
             case ast.Name(id=name) if name not in _KEPT:
-                places.append(_Place(node.lineno - 2, node.col_offset, node.end_col_offset or 0, is_number=False))
+                places.append(place_of(node, name))
             case ast.Attribute(attr=name):
-                end = node.end_col_offset or 0
-                places.append(_Place((node.end_lineno or 0) - 2, end - len(name.encode()), end, is_number=False))
+                places.append(place_of(node, name))
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-                places.append(_Place(node.lineno - 2, node.col_offset, node.end_col_offset or 0, is_number=True))
+                places.append(place_of(node, ast.get_source_segment(source, node) or ""))
     return places

@@ -9,10 +9,11 @@ import builtins
 import keyword
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+
+from tasks.training.places import Place, place_of, replaced
 
 _KEPT = {*dir(builtins), *keyword.kwlist, *keyword.softkwlist, "self", "cls", "torch", "nn", "F", "math"}
 
@@ -54,7 +55,15 @@ def rename_consistently(
     taken |= set(new_variables.values())
     new_attributes = _mapping(sorted(scans[0].own_attributes - untouchable - foreign), attributes, taken, rng)
     return [
-        _renamed(source, scan.places, new_variables, new_attributes)
+        replaced(
+            source,
+            [
+                (place, new[place.word])
+                for places, new in ((scan.variables, new_variables), (scan.attributes, new_attributes))
+                for place in places
+                if place.word in new
+            ],
+        )
         for source, scan in zip(sources, scans, strict=True)
     ]
 
@@ -62,18 +71,6 @@ def rename_consistently(
 def _mapping(names: Sequence[str], choices: Iterable[str], taken: set[str], rng: random.Random) -> dict[str, str]:
     free = sorted(set(choices) - taken - _KEPT)
     return dict(zip(names, rng.sample(free, k=min(len(names), len(free))), strict=False))
-
-
-class _Place(NamedTuple):
-    """Where a name stands that may be replaced."""
-
-    line: int
-    """From 1."""
-    start: int
-    """In bytes from the beginning of the line."""
-    name: str
-    is_attribute: bool
-    """Of self; else it is a variable or a parameter."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,32 +81,38 @@ class _Scan:
     """Attributes of anything but self: a name among them may belong to torch."""
     untouchable: set[str]
     seen: set[str]
-    places: list[_Place]
-    """From the last to the first, so that replacing one leaves the others where they are."""
+    variables: list[Place]
+    """Where variables and parameters stand."""
+    attributes: list[Place]
+    """Where attributes of self do."""
 
 
 @lru_cache(maxsize=512)  # the same few hundred programs are taught thousands of times, unless they are made up
 def _scan(source: str) -> _Scan:
     scan = _Scan(
-        bound=set(), own_attributes=set(), other_attributes=set(), untouchable=set(_KEPT), seen=set(), places=[]
+        bound=set(),
+        own_attributes=set(),
+        other_attributes=set(),
+        untouchable=set(_KEPT),
+        seen=set(),
+        variables=[],
+        attributes=[],
     )
     tree = ast.parse(source)
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name):
                 scan.seen.add(name)
-                scan.places.append(_Place(node.lineno, node.col_offset, name, is_attribute=False))
+                scan.variables.append(place_of(node, name))
                 if isinstance(node.ctx, ast.Store):
                     scan.bound.add(name)
             case ast.arg(arg=name):
                 scan.seen.add(name)
                 scan.bound.add(name)
-                scan.places.append(_Place(node.lineno, node.col_offset, name, is_attribute=False))
+                scan.variables.append(Place(node.lineno, node.col_offset, name))  # what follows may be an annotation
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
                 scan.seen.add(name)
-                # Positions from ast.parse are always there; the name is the last thing in an attribute.
-                start = (node.end_col_offset or 0) - len(name.encode())
-                scan.places.append(_Place(node.end_lineno or 0, start, name, is_attribute=True))
+                scan.attributes.append(place_of(node, name))
                 if isinstance(node.ctx, ast.Store):
                     scan.own_attributes.add(name)
             case ast.Attribute(attr=name):
@@ -134,14 +137,4 @@ def _scan(source: str) -> _Scan:
                 scan.untouchable.update(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
                 scan.untouchable.update(part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute))
     scan.seen |= scan.untouchable
-    scan.places.sort(reverse=True)
     return scan
-
-
-def _renamed(source: str, places: Sequence[_Place], variables: Mapping[str, str], attributes: Mapping[str, str]) -> str:
-    lines = [line.encode() for line in source.splitlines(keepends=True)]
-    for number, start, old, is_attribute in places:
-        if new := (attributes if is_attribute else variables).get(old):
-            line = lines[number - 1]
-            lines[number - 1] = line[:start] + new.encode() + line[start + len(old.encode()) :]
-    return b"".join(lines).decode()

@@ -18,7 +18,8 @@ class Grammar:
         self._alternatives = alternatives
         # What a word becomes when a text is deep enough.
         self._leaves = {
-            word: [text for text in texts if "<" not in text] or texts[:1] for word, texts in alternatives.items()
+            word: [text for text in texts if not _WORD.search(text)] or texts[:1]
+            for word, texts in alternatives.items()
         }
 
     def derive(self, word: str, rng: random.Random, *, depth: float = math.inf) -> str:
