@@ -184,6 +184,7 @@ def test_invented_programs_are_repeated_as_they_are():
         SCALED.replace("    ", "\t"),
         SCALED.replace("        ", " " * 12),
         SCALED.replace("out = self.linear(x)", "out = self.linear(x); out = torch.add(\n            out, 1)"),
+        SCALED.replace("        out = self.linear(x)\n", "").replace("(out)", '(x + len("""\nunindented\n"""))'),
         SCALED[: SCALED.index("    def __init__")] + "    pass\n" + SCALED[SCALED.index("\n\ndef get_inputs") :],
     ],
     ids=[
@@ -194,6 +195,7 @@ def test_invented_programs_are_repeated_as_they_are():
         "tabs",
         "twelve spaces",
         "two statements in a line",
+        "nothing but a text of several lines",
         "no forward",
     ],
 )

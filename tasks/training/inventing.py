@@ -57,7 +57,7 @@ def pieces_of(references: Iterable[str], candidates: Iterable[Exemplar]) -> Piec
         names=sorted(_COMMON_NAMES.union(*parameters)),
         parameters=sorted(parameters),
         statements=sorted({statement for _, body in forwards for statement in body[:-1]}),
-        returns=sorted({body[-1] for _, body in forwards if body[-1].lstrip().startswith("return ")}),
+        returns=sorted({body[-1] for _, body in forwards if body and body[-1].lstrip().startswith("return ")}),
         members=sorted({statement for _, body in setups for statement in body if "super()" not in statement}),
         inputs=sorted({named["get_inputs"] for named in functions if "get_inputs" in named}),
         sizes=sorted({named["get_init_inputs"] for named in functions if "get_init_inputs" in named}),
@@ -120,7 +120,7 @@ def _members(source: str) -> dict[str, tuple[tuple[str, ...], list[str]]]:
 
 
 def _piece(lines: Sequence[str]) -> Iterator[str]:
-    """A statement as it is indented here, unless it shares its lines with another in a way that does not parse."""
+    """A statement as it is indented here, unless it then does not parse: its first line is another's last, or such."""
     text = dedent("\n".join(lines))
     try:
         ast.parse(text)
