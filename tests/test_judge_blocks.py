@@ -1,6 +1,7 @@
 """Blocks are computed with alike in the host's memory and on a device."""
 
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -86,3 +87,15 @@ def test_a_device_moves_inputs_as_the_host_does(name: str) -> None:
     ]
     means = [[float(abs(values).mean()), float(values.std()), float(values.max())] for values in moved]
     assert means[1] == pytest.approx(means[0], rel=0.05)
+
+
+def test_blocks_may_take_more_of_a_device_where_nobody_else_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[object] = []
+    pool = types.SimpleNamespace(
+        set_limit=lambda *, fraction: done.append(fraction), free_all_blocks=lambda: done.append("freed")
+    )
+    monkeypatch.setattr(blocks, "has_cupy", lambda: True)
+    monkeypatch.setattr(blocks, "_cupy_on", lambda index: types.SimpleNamespace(get_default_memory_pool=lambda: pool))
+    with blocks.more_memory(0):
+        done.append("inside")
+    assert done == ["freed", blocks.ALONE_SHARE, "inside", "freed", blocks.DEVICE_SHARE]

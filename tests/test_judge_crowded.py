@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from tasks.errors import FullDeviceError, WorkerError
+from tasks.judge.cuda import ALONE_SHARE, MEMORY_SHARE
 from tasks.judge.evidence import RefusedError
+from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import FULL_REMEDY, Judge
 from tasks.judge.processes import WorkerProcess
 from tasks.judge.referee import Examination
@@ -147,7 +149,7 @@ def test_a_candidate_without_memory_beside_others_is_judged_once_more(
 
     with Judge(PARAMS) as judge:
         monkeypatch.setattr(judge, "_examine_once", refuse)
-        monkeypatch.setattr(judge, "_device", types.SimpleNamespace() if on_device else None)
+        monkeypatch.setattr(judge, "_device", types.SimpleNamespace(index=0) if on_device else None)
         verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
         monkeypatch.undo()
     assert (verdict.status, verdict.detail) == (status, detail)
@@ -168,6 +170,29 @@ def test_an_error_that_is_kept_keeps_none_of_what_was_computed(error: type[Excep
         judge.judge(HONEST.problem, HONEST.candidate, seed=0)
     assert kept.value.__traceback__ is not None
     assert [reference() for reference in computed] == [None] * 4
+
+
+def test_a_program_may_take_more_of_the_device_where_nobody_else_is_judged(monkeypatch: pytest.MonkeyPatch):
+    shares: list[set[float]] = [set()]
+    spawn, examine_once = ForkServer.spawn, Judge._examine_once
+
+    def spawn_and_note(server: ForkServer, **arguments: Any) -> WorkerProcess:
+        shares[-1].add(arguments.get("memory_share", MEMORY_SHARE))
+        return spawn(server, **arguments)
+
+    def find_it_full_once(judge: Judge, *arguments: Any) -> None:
+        shares.append(set())
+        examine_once(judge, *arguments)
+        if len(shares) == 2:
+            raise FullDeviceError("CUDA out of memory")
+
+    monkeypatch.setattr(ForkServer, "spawn", spawn_and_note)
+    monkeypatch.setattr(Judge, "_examine_once", find_it_full_once)
+    with Judge(PARAMS) as judge:
+        assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).is_correct
+        assert judge.judge(HONEST.problem, HONEST.candidate, seed=1).is_correct
+    # To begin with, the judge tries its walls; a study made alone is not kept.
+    assert shares == [{MEMORY_SHARE}, {MEMORY_SHARE}, {ALONE_SHARE}, {MEMORY_SHARE}]
 
 
 def test_whoever_waits_to_be_alone_is_not_overtaken():

@@ -6,7 +6,8 @@ host.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -18,8 +19,9 @@ Blocks = Sequence[np.ndarray] | np.ndarray
 """Several of one size: on a device uint8 of shape (blocks, bytes)."""
 ROW_PIECE_ITEMS = 1024
 """What a row is cut into where it is reduced."""
-DEVICE_SHARE = 0.15
-"""Of the device's memory: what all blocks of this process may take at most."""
+DEVICE_SHARE, ALONE_SHARE = 0.15, 0.6
+"""Of the device's memory: what all blocks of this process may take at most; and where nobody else is judged. To study
+a problem takes up to 100 bytes for each value of its output, and little else is on the device meanwhile."""
 
 
 @cache
@@ -45,6 +47,22 @@ def free_unused() -> None:
         import cupy
 
         cupy.get_default_memory_pool().free_all_blocks()
+
+
+@contextmanager
+def more_memory(index: int) -> Iterator[None]:
+    """Let blocks on the device with this index take more of its memory meanwhile, and keep nothing before and after."""
+    if not has_cupy():
+        yield
+        return
+    pool = _cupy_on(index).get_default_memory_pool()
+    pool.free_all_blocks()
+    pool.set_limit(fraction=ALONE_SHARE)
+    try:
+        yield
+    finally:
+        pool.free_all_blocks()
+        pool.set_limit(fraction=DEVICE_SHARE)
 
 
 def is_on_host(block: np.ndarray) -> bool:

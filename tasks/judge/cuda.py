@@ -21,8 +21,9 @@ from tasks.judge import blocks
 from tasks.judge.wire import Arena
 
 TEXT_BYTES = 1 << 20
-MEMORY_SHARE = 0.15
-"""Of the device's memory: what the framework gives to one program, besides what is shared with the referee."""
+MEMORY_SHARE, ALONE_SHARE = 0.15, 0.6
+"""Of the device's memory: what the framework gives to one program, besides what is shared with the referee; and where
+nobody else is judged meanwhile, who could want for it. What is not in use is given back between programs."""
 ROOM_S = 60.0
 FLUSH_BYTES = 256 << 20  # five times the largest second-level cache of present devices
 _PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
@@ -132,6 +133,7 @@ class Device:
         deadline = time.monotonic() + ROOM_S
         create = (ctypes.byref(handle), ctypes.c_size_t(size), ctypes.byref(self._properties), _U64(0))
         while (code := self._code("cuMemCreate", *create)) == _OUT_OF_MEMORY:
+            blocks.free_unused()  # first what this process keeps for itself
             if time.monotonic() > deadline:
                 raise MemoryError(f"out of memory: {self.name} had no {size >> 20} MiB left within {ROOM_S:.0f} s")
             time.sleep(0.1)
@@ -291,12 +293,16 @@ class DeviceArena:
         self._device.free(self._address, self.num_bytes, self._memory_fd)
 
 
-def attached_memory(fd: int, num_bytes: int) -> Any:
-    """The memory of a DeviceArena as a flat byte tensor; for workers, whose only device is number 0."""
+def attached_memory(fd: int, num_bytes: int, *, memory_share: float) -> Any:
+    """The memory of a DeviceArena as a flat byte tensor; for workers, whose only device is number 0.
+
+    Args:
+        memory_share: of the device's memory, for all that the framework of this process allocates.
+    """
     import torch
 
     torch.cuda.init()
-    torch.cuda.set_per_process_memory_fraction(MEMORY_SHARE)
+    torch.cuda.set_per_process_memory_fraction(memory_share)
     view = _Bytes(Device(0).attach(fd, num_bytes), num_bytes)
     return torch.as_tensor(view, device="cuda:0")
 

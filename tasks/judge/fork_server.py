@@ -16,7 +16,7 @@ from typing import Any
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge.compilers import GRAPHS
-from tasks.judge.cuda import Device, DeviceArena
+from tasks.judge.cuda import MEMORY_SHARE, Device, DeviceArena
 from tasks.judge.lease import Lease
 from tasks.judge.processes import END_S, START_S, WorkerProcess
 from tasks.judge.walls.cgroup import ControlGroups
@@ -158,11 +158,13 @@ class ForkServer:
         memory_bytes: int,
         cpu_s: int,
         drawn_bytes: int = 0,
+        memory_share: float = MEMORY_SHARE,
     ) -> WorkerProcess:
         """Start a worker behind its walls.
 
         Args:
             drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
+            memory_share: of a device's memory, for what its program allocates there.
 
         Raises:
             WorkerError: if the zygote has gone or the worker does not start.
@@ -197,8 +199,13 @@ class ForkServer:
             has_device=self._device is not None,
             max_processes=None if crowd.limits_processes else MAX_PROCESSES,
         )
-        request = {"op": "spawn", "limits": limits.to_json(), "arena_bytes": arena.num_bytes}
-        request["entrances"] = crowd.entrances
+        request = {
+            "op": "spawn",
+            "limits": limits.to_json(),
+            "arena_bytes": arena.num_bytes,
+            "memory_share": memory_share,
+            "entrances": crowd.entrances,
+        }
         try:
             with self._lock:
                 self._send(request, [theirs.fileno(), log_write, life_write, *arena.fds])

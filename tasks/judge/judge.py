@@ -1,5 +1,6 @@
 """The judge: one object that owns the processes and turns candidates into verdicts."""
 
+import contextlib
 import os
 import random
 import secrets
@@ -7,14 +8,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
 from tasks.judge.compilers import NATIVE
-from tasks.judge.cuda import Device
+from tasks.judge.cuda import ALONE_SHARE, MEMORY_SHARE, Device
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.fork_server import ForkServer
@@ -191,16 +192,14 @@ class Judge:
         num_failed, is_crowded = 0, False
         while True:
             evidence.checks.clear()
-            with self._room.alone() if is_crowded else self._room.shared(), circumstances.seat as seat:
+            with self._alone() if is_crowded else self._room.shared(), circumstances.seat as seat:
                 if NATIVE not in screened.compilers:  # all others have seconds of work at most before they are measured
                     seat.take()
                 server = self._living_fork_server()
-                if is_crowded:
-                    self._studies.drop_all()
-                    blocks.free_unused()
                 try:
                     server.load_compilers(screened.compilers)
-                    self._examine_once(slot, server, problem, candidate, evidence, circumstances)
+                    memory_share = ALONE_SHARE if is_crowded else MEMORY_SHARE
+                    self._examine_once(slot, server, problem, candidate, evidence, circumstances, memory_share)
                     return
                 except (WorkerError, RefusedError, BadProblemError) as error:
                     _let_go(error)
@@ -219,6 +218,17 @@ class Judge:
                     else:
                         raise
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Be inside with nobody else, and with nothing kept from before; what needs so much room is not kept either."""
+        with self._room.alone():
+            self._studies.drop_all()
+            with contextlib.nullcontext() if self._device is None else blocks.more_memory(self._device.index):
+                try:
+                    yield
+                finally:
+                    self._studies.drop_all()
+
     def _may_be_crowded(self, error: Exception) -> bool:
         """Whether a judgement failed because others left its device no memory, whoever found that out."""
         if isinstance(error, RefusedError):
@@ -233,6 +243,7 @@ class Judge:
         candidate: Candidate,
         evidence: Evidence,
         circumstances: Circumstances,
+        memory_share: float,
     ) -> None:
         params = self._params
         cpu_s = 2 * params.timeout_s + (params.long.window_s if params.tier == "long" else 0.0)
@@ -244,10 +255,22 @@ class Judge:
                 uid=slot.uid,
                 memory_bytes=params.memory_bytes,
                 cpu_s=int(cpu_s) + 1,
+                memory_share=memory_share,
+            )
+
+        def spawn_study(layout: Layout) -> WorkerProcess:
+            return server.spawn(
+                arena_bytes=layout.num_bytes,
+                drawn_bytes=layout.input_bytes,
+                core=slot.core,
+                uid=slot.uid,
+                memory_bytes=STUDY_MEMORY_BYTES,
+                cpu_s=STUDY_CPU_S,
+                memory_share=memory_share,
             )
 
         try:
-            study = self._studies.take(problem, lambda layout: self._spawn_study(slot, server, layout))
+            study = self._studies.take(problem, spawn_study)
         except MemoryError as error:
             if self._device is None:
                 raise
@@ -270,16 +293,6 @@ class Judge:
             raise
         finally:
             self._studies.give_back(study)
-
-    def _spawn_study(self, slot: Slot, server: ForkServer, layout: Layout) -> WorkerProcess:
-        return server.spawn(
-            arena_bytes=layout.num_bytes,
-            drawn_bytes=layout.input_bytes,
-            core=slot.core,
-            uid=slot.uid,
-            memory_bytes=STUDY_MEMORY_BYTES,
-            cpu_s=STUDY_CPU_S,
-        )
 
     def _living_fork_server(self) -> ForkServer:
         with self._server_lock:

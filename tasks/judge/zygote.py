@@ -122,7 +122,7 @@ def _work(
     compilers.use_own_files(limits.scratch)
     # A fork leaves torch's thread pool to be made anew by whoever asks first, and two that ask at once crash.
     torch.set_num_threads(1)
-    memory = _memory(4, request["arena_bytes"], text if len(arena_fds) == 1 else None)
+    memory = _memory(4, request, text if len(arena_fds) == 1 else None)
     probe = np.frombuffer(remote_memory.PROBE, dtype=np.uint8)
     start = {"walls": walls, "reads_installation": sandbox.can_read_installation(), "probe": probe.ctypes.data}
     connection.send(json.dumps(start).encode())
@@ -130,10 +130,10 @@ def _work(
     os._exit(0)
 
 
-def _memory(fd: int, num_bytes: int, on_host: mmap.mmap | None) -> torch.Tensor:
+def _memory(fd: int, request: dict[str, Any], on_host: mmap.mmap | None) -> torch.Tensor:
     """The arena as bytes on the device to judge on."""
     if on_host is None:
-        return cuda.attached_memory(fd, num_bytes)
+        return cuda.attached_memory(fd, request["arena_bytes"], memory_share=request["memory_share"])
     os.close(fd)
     return torch.frombuffer(on_host, dtype=torch.uint8)
 
