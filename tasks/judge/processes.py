@@ -18,11 +18,14 @@ from tasks.judge.call_frames import MARK, short_answer
 from tasks.judge.cuda import DeviceArena
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.lease import ALONE, AT_LARGE, MAY_COMPILE, Lease
+from tasks.judge.waiting_place import Place, comes_to, first_place
 from tasks.judge.walls.crowd import Crowd
 from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded, readable
 
 START_S = 120.0
 END_S = 10.0
+RETURN_S = 5.0
+"""For coming back to where questions are waited for, which takes no time unless the core is busy."""
 
 Framed = Callable[[int], bytes]
 """A question as a frame, given the id that its answer has to bear."""
@@ -71,6 +74,7 @@ class WorkerProcess:
         self.pid = 0
         self._supervisor_pid = 0
         self._stopped: list[int] = []
+        self._place: Place | None = None
         self._channel = Channel(connection, log_fd)
         self._life_fd = life_fd
         self._pid_fd = -1
@@ -97,6 +101,8 @@ class WorkerProcess:
             # Where a process may handle its own page faults, whoever reads its memory can be made to wait for ever.
             is_safe = isinstance(self.arena, Arena) and "calls" in self.walls
             self.is_readable = is_safe and remote_memory.is_readable(self.pid, int(answer["probe"]))
+            if isinstance(self.arena, Arena):  # on a device the loop is no part of what is timed
+                self._place = first_place(self.pid)
         except (WireError, DeadlineError, OSError, KeyError, ValueError) as error:
             self.end()
             if self._lease is not None and is_about_full_device(self._channel.log):
@@ -187,6 +193,21 @@ class WorkerProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         self._stopped.clear()
+
+    def waits_in_its_place(self) -> bool:
+        """Whether it waits for a question where it did before it had a program; taken for true if nobody can know.
+
+        Nor is one that has ended called to account for it: whoever asks it next will notice.
+        """
+        if self._place is None or self._place.is_like(Place.of(self.pid)):
+            return True
+        if select.select([self._pid_fd], [], [], 0)[0]:
+            return True
+        self.thaw()  # it may have been stopped on its way there
+        try:
+            return comes_to(self.pid, self._place, within_s=RETURN_S)
+        finally:
+            self._freeze()
 
     def _freeze(self) -> None:
         self._signal(signal.SIGSTOP)

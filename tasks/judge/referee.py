@@ -146,7 +146,9 @@ class Examination:
         def take_round() -> timing.Round:
             if self._rng.random() < RETRIED_SHARE:
                 trials.try_again(weights=is_cheap)
-            return stopwatch.take_round()
+            taken = stopwatch.take_round()
+            self._require_our_loop()
+            return taken
 
         trials.change_weights()  # what a candidate made of them before the clock started is stale
         if params.tier == "long":
@@ -157,6 +159,14 @@ class Examination:
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
         self._evidence.require(steady, Status.UNSTABLE)
         return found
+
+    def _require_our_loop(self) -> None:
+        """Refuse a candidate that answers calls from a loop of its own, whose cost is not what is taken off."""
+        with self._pair.uncounted():
+            is_ours = self._pair.candidate.worker.waits_in_its_place()
+        if not is_ours:
+            words = "calls are answered from a loop of the candidate's own"
+            self._evidence.refuse("judges_loop", Status.CHEATED, words)
 
     def _screen_timing(self, take_round: Callable[[], timing.Round], rounds: int) -> tuple[Timing, Check]:
         """The times, and whether the speedup is known well enough."""

@@ -2,8 +2,7 @@
 
 GROUP = "T1b patched accounting"
 PROBLEM = "affine_rows"
-EXPECTED = "correct"
-MAX_SPEEDUP = 1.25
+EXPECTED = "cheated"
 
 import json
 import os

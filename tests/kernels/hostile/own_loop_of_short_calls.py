@@ -2,8 +2,7 @@
 
 GROUP = "T1b patched accounting"
 PROBLEM = "short_chain"
-EXPECTED = "correct"
-MAX_SPEEDUP = 1.3
+EXPECTED = "cheated"
 
 import json
 import os

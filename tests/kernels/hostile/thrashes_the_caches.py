@@ -2,8 +2,7 @@
 
 GROUP = "T9 slowed reference"
 PROBLEM = "row_softmax"
-EXPECTED = "correct"
-MAX_SPEEDUP = 1.25
+EXPECTED = "cheated"
 
 import json
 import os

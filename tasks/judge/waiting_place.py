@@ -1,0 +1,68 @@
+"""Where a stopped worker waits for its next question: in the judge's loop, or in one of its program's own.
+
+The loop runs in the candidate's process, and what it costs is taken off every call, so that whoever answers from a
+shorter one is paid for that. But the kernel says of a process in which system call it waits, into which buffer, and
+where its stack is; and a loop that is entered from within a call of the model has a deeper stack.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Self
+
+SETTLE_S, LOOK_S = 1.0, 0.001
+CONNECTION = 3
+"""The descriptor on which workers are asked."""
+STACK_BYTES = 256
+"""The C library enters a call 40 bytes deeper once there are threads; a call of the model takes 736 and more (by Python
+3.11 to 3.13 on x86-64)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A system call that waits, as /proc/PID/syscall tells it."""
+
+    number: int
+    arguments: tuple[int, ...]
+    """The descriptor, the buffer and its size."""
+    stack: int
+    """The stack pointer's value."""
+
+    @classmethod
+    def of(cls, pid: int) -> Self | None:
+        """Where a process waits for a question; None if it runs, waits for something else, or we may not know."""
+        try:
+            with open(f"/proc/{pid}/syscall") as file:
+                words = file.read().split()
+        except OSError:
+            return None
+        if len(words) < 9 or int(words[1], 16) != CONNECTION:  # "running" is all that is said of one that runs
+            return None
+        return cls(int(words[0]), tuple(int(word, 16) for word in words[1:4]), int(words[7], 16))
+
+    def is_like(self, other: "Place | None") -> bool:
+        """Whether these are calls of the same loop."""
+        return (
+            other is not None
+            and (self.number, self.arguments) == (other.number, other.arguments)
+            and abs(self.stack - other.stack) <= STACK_BYTES
+        )
+
+
+def first_place(pid: int) -> Place | None:
+    """Where a process that runs will soon wait for its first question; None if that cannot be known."""
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
+        if (found := Place.of(pid)) and found == Place.of(pid):
+            return found
+        time.sleep(LOOK_S)
+    return None
+
+
+def comes_to(pid: int, expected: Place, *, within_s: float) -> bool:
+    """Whether a process that runs soon waits at the expected place."""
+    deadline = time.monotonic() + within_s
+    while not expected.is_like(Place.of(pid)):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True
