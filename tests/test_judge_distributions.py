@@ -1,9 +1,12 @@
 """Inputs leave the range that get_inputs shows only where the problem allows it."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tasks.judge.distributions import DISTRIBUTIONS, Domain, domain, domains, items, mixed, perturbed, transformed
+from tasks.judge.equality import put_array
 from tasks.judge.wire import TensorSpec, offsets
 
 RNG = np.random.default_rng(0)
@@ -13,7 +16,9 @@ BOUNDED = RNG.random(SPEC.num_items).astype(np.float32)
 
 
 def domain_of(values: np.ndarray, spec: TensorSpec = SPEC) -> Domain:
-    return domain(spec, [values, values])
+    """What two draws say that differ a little, unless all values are alike or whole."""
+    is_constant = values.dtype.kind in "ib" or (values == values[0]).all()
+    return domain(spec, [values, values if is_constant else values * values.dtype.type(0.999)])
 
 
 def moved(values: np.ndarray, name: str) -> np.ndarray:
@@ -41,16 +46,83 @@ def test_the_domain_is_read_off_the_draws(values: np.ndarray, kind: str) -> None
 
 
 def test_integers_are_only_drawn() -> None:
-    integers = RNG.integers(0, 9, SPEC.num_items)
-    assert domain(TensorSpec.from_json(["int64", list(SPEC.shape)]), [integers, integers]).kind == "fixed"
+    draws = [RNG.integers(0, 9, SPEC.num_items) for _ in range(3)]
+    assert domain(TensorSpec.from_json(["int64", list(SPEC.shape)]), draws).kind == "fixed"
+
+
+def drawn(draw: Callable[[], np.ndarray]) -> str:
+    draws = [draw().astype(np.float32) for _ in range(3)]
+    spec = TensorSpec.from_json(["float32", list(draws[0].shape)])
+    return domain(spec, [each.reshape(-1) for each in draws]).kind
+
+
+def definite(*sizes: int) -> np.ndarray:
+    matrices = RNG.standard_normal(sizes).astype(np.float32)
+    return np.matmul(matrices, np.swapaxes(matrices, -1, -2)) + 0.1 * np.eye(sizes[-1], dtype=np.float32)
+
+
+def intervals() -> np.ndarray:
+    corners = RNG.random((300, 2))
+    return np.concatenate([corners, corners + RNG.random((300, 2))], axis=1)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        pytest.param(lambda: definite(64, 64), id="a positive definite matrix"),
+        pytest.param(lambda: definite(8, 16, 16), id="several"),
+        pytest.param(lambda: np.sort(RNG.standard_normal((200, 20)), axis=0), id="sorted columns"),
+        pytest.param(lambda: np.sort(RNG.random((200, 2)), axis=1), id="pairs in order"),
+        pytest.param(intervals, id="boxes"),
+        pytest.param(lambda: np.linalg.qr(RNG.standard_normal((32, 32)))[0], id="an orthogonal matrix"),
+    ],
+)
+def test_what_would_lose_its_meaning_if_moved_is_only_drawn(draw: Callable[[], np.ndarray]) -> None:
+    assert drawn(draw) == "fixed"
+
+
+@pytest.mark.parametrize("shape", [(64,), (128, 2), (300, 4), (5, 5), (32, 3, 8, 8)])
+def test_values_drawn_one_by_one_never_look_as_if_they_had_a_structure(shape: tuple[int, ...]) -> None:
+    assert {drawn(lambda: RNG.standard_normal(shape)) for _ in range(100)} == {"signed"}
+    assert drawn(lambda: np.add(*2 * [RNG.standard_normal((64, 64))])) == "signed"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_moved_too(dtype: str) -> None:
+    spec = TensorSpec.from_json([dtype, [4096]])
+    blocks = []
+    for _ in range(3):
+        blocks.append(np.zeros(spec.num_bytes, dtype=np.uint8))
+        put_array(blocks[-1], spec, 0, RNG.standard_normal(4096))
+    where = domains(blocks, [spec])
+    assert where[0].kind == "signed"
+    found = transformed(blocks[0], [spec], where, "negated", np.random.default_rng(1))
+    assert np.array_equal(items(found, spec, 0), -items(blocks[0], spec, 0))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [(0, "int64", {0, 1}), (17, "int32", {16, 17}), (1, "uint8", {0, 1}), (0, "int8", {0, 1})],
+)
+def test_whole_numbers_that_are_all_alike_do_not_stay_so(value: int, dtype: str, expected: set[int]) -> None:
+    values = np.full(SPEC.num_items, value, dtype=dtype)
+    spec = TensorSpec.from_json([dtype, list(SPEC.shape)])
+    block = transformed(
+        values.view(np.uint8), [spec], [domain(spec, [values, values])], "unlike_constants", np.random.default_rng(1)
+    )
+    assert set(block.view(dtype).tolist()) == expected
 
 
 @pytest.mark.parametrize("name", ["one_sided", "small", "large", "outliers", "negated"])
 def test_bounded_values_stay_within_their_bounds(name: str) -> None:
-    values = moved(BOUNDED, name)
-    assert not np.array_equal(values, BOUNDED)
-    assert values.min() >= BOUNDED.min()
-    assert values.max() <= BOUNDED.max()
+    where = domain_of(BOUNDED)
+    beyond = BOUNDED.copy()
+    beyond[:2] = 0.0, 1.0  # another draw, a little outside of those that told the bounds
+    for values in (BOUNDED, beyond):
+        found = transformed(values.view(np.uint8), [SPEC], [where], name, np.random.default_rng(1)).view(np.float32)
+        assert not np.array_equal(found, values)
+        assert found.min() >= 0.0
+        assert found.max() <= 1.0
 
 
 def test_signed_values_are_negated_and_scaled() -> None:
@@ -96,6 +168,7 @@ def test_zeros_stay_zeros_and_mirrored_matrices_mirrored(name: str) -> None:
         pytest.param(np.zeros(SPEC.num_items, "f"), "noise", id="zeros"),
         pytest.param(np.full(SPEC.num_items, 3.0, "f"), "noise", id="threes"),
         pytest.param(np.arange(SPEC.num_items), "order", id="places"),
+        pytest.param(RNG.random(SPEC.num_items) < 0.5, "mask", id="half of a mask"),
     ],
 )
 def test_what_was_the_same_in_every_draw_becomes_something_else(values: np.ndarray, words: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.judge.waiting_place import STACK_BYTES, Place, comes_to, first_place
+from tasks.judge.waiting_place import STACK_BYTES, Place, comes_to, first_place, is_shared
 
 WAIT_S = 20.0
 LOOP = """
@@ -29,10 +29,16 @@ def serve():
         elif frame[:1] == b"m":
             connection.send(b"asked")
             Model()()
+        elif frame[:1] == b"s":
+            real, (dummy, keep) = os.dup(3), socket.socketpair()
+            os.dup2(dummy.fileno(), 3)
+            threading.Thread(target=lambda: os.read(real, 1), daemon=True).start()
+            os.write(real, b"asked")
         elif frame[:1] == b"o":
             connection.send(b"asked")
             os.read(3, 1)
-        connection.send(b"answered")
+        if frame[:1] != b"s":
+            connection.send(b"answered")
 serve()
 """
 needs_kernel = pytest.mark.skipif(not os.path.exists("/proc/self/syscall"), reason="this kernel does not tell")
@@ -84,6 +90,16 @@ def test_a_loop_within_a_call_of_the_model_or_another_system_call_is_elsewhere(q
         assert not comes_to(pid, place, within_s=0.05)
         if question == b"model":
             assert place.stack - elsewhere.stack > 2 * STACK_BYTES
+
+
+@needs_kernel
+def test_a_connection_that_another_thread_has_taken_is_found_out() -> None:
+    with looping() as (pid, connection):
+        place = place_of(pid)
+        assert not is_shared(pid, place.connection)
+        assert asked(connection, b"swap") == b"asked"
+        assert not comes_to(pid, place, within_s=0.1)
+        assert is_shared(pid, place.connection)
 
 
 def test_of_a_process_that_has_ended_or_asks_elsewhere_no_place_is_known() -> None:

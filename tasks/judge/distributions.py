@@ -2,7 +2,8 @@
 
 What is valid is read off several draws of the problem itself: a value with both signs may be scaled and negated, one
 between two bounds stays between them, zeros stay zeros, what mirrors itself keeps doing so, and what has a structure
-(integers, masks, sorted rows, rows that sum to one) is only ever drawn afresh. Some distributions leave that range, for
+(integers, masks, sorted rows, rows that sum to one, ends of intervals, positive definite matrices) is only ever drawn
+afresh. Some distributions leave that range, for
 references that compute just as well there: signs where none were negative, and other values where all were equal.
 """
 
@@ -16,7 +17,9 @@ from tasks.judge.blocks import on_host, random_integers
 from tasks.judge.equality import as_array, put_array
 from tasks.judge.wire import TensorSpec, offsets
 
-_TRANSFORMED_DTYPES = {"float32": np.float32, "float64": np.float64, "bool": np.bool_, "int64": np.int64}
+_WHOLE_DTYPES = ("int64", "int32", "int16", "int8", "uint8")
+_HALF_DTYPES = ("float16", "bfloat16")
+_MOVED_DTYPES = ("float32", "float64", "bool", *_WHOLE_DTYPES, *_HALF_DTYPES)
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
@@ -27,6 +30,10 @@ _NEGLIGIBLE = 0.05
 _PATTERN_32 = (0b1111_0000_1000_0000, 0b1001_0000_1000_0000)
 _PATTERN_64 = (_PATTERN_32[0] << 29 | 1 << 28, _PATTERN_32[1] << 29 | 1 << 28)
 _LOOKED_AT = 1 << 20  # structure shows in a part of a large tensor
+_SURE_ROWS = 48
+"""So many that values drawn one by one would not all be in order."""
+_COLUMNS_OF_INTERVALS = 8
+_DEFINITE_ROWS = 2048
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,15 +53,16 @@ class Domain:
 
 
 def items(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
-    """The tensor's memory within a block, flat and typed; a view."""
-    return block[start : start + spec.num_bytes].view(_TRANSFORMED_DTYPES[spec.dtype])
+    """The tensor's memory within a block, flat and typed: a view, but a copy of float32 for half precision."""
+    values = as_array(block, spec, start)
+    return values.astype(np.float32) if spec.dtype in _HALF_DTYPES else values
 
 
 def domains(blocks: Sequence[np.ndarray], specs: Sequence[TensorSpec]) -> list[Domain]:
     """What several draws of the inputs say about each of them."""
     return [
         domain(spec, [items(block, spec, start) for block in blocks])
-        if spec.dtype in _TRANSFORMED_DTYPES
+        if spec.dtype in _MOVED_DTYPES
         else Domain(kind="fixed")
         for spec, start in zip(specs, offsets(specs)[0], strict=True)
     ]
@@ -69,14 +77,16 @@ def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
     fixed = Domain(kind="fixed")
     if not spec.num_items:
         return fixed
-    if spec.dtype == "int64":
-        return Domain(kind="constant", low=np.nan) if _counts_up(draws) else fixed
     low, high = float(min(draw.min() for draw in draws)), float(max(draw.max() for draw in draws))
     if not (np.isfinite(low) and np.isfinite(high)):
         return fixed
-    if low == high:
+    if all(np.array_equal(draw, draws[0]) for draw in draws):
         return Domain(kind="constant", low=low, high=high)
-    if spec.dtype == "bool" or _is_structured(spec, draws[0]):
+    if (
+        spec.dtype == "bool"
+        or spec.dtype in _WHOLE_DTYPES
+        or any(all(has(spec, draw) for draw in draws) for has in (is_structured, _is_definite))
+    ):
         return fixed
     kind: Literal["signed", "bounded"] = "signed" if low < 0 < high else "bounded"
     return Domain(kind=kind, low=low, high=high, is_mirrored=_is_mirrored(spec, draws[0]))
@@ -96,6 +106,8 @@ def transformed(
             values[:] = np.asarray(_MOVES[name](values, spec, where, rng), like=values)
             if where.kind != "constant":
                 values[zeros] = 0
+            if spec.dtype in _HALF_DTYPES:
+                put_array(block, spec, start, values)
     return block
 
 
@@ -109,7 +121,7 @@ def mixed(
     Nothing where a tensor has a structure, which is only ever drawn afresh.
     """
     places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
-    if any(where.kind == "fixed" for *_, where in places):
+    if any(where.kind == "fixed" or spec.dtype in _HALF_DTYPES for spec, _, where in places):
         return None
     block = one.copy()
     for spec, start, where in places:
@@ -154,7 +166,8 @@ def perturbed(
 
 
 def _negated(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    return -values if where.kind == "signed" else where.low + where.high - values
+    # A draw may lie a little outside of what the first ones showed, and its mirror image outside of what is valid.
+    return -values if where.kind == "signed" else np.clip(where.low + where.high - values, where.low, where.high)
 
 
 def _large(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -179,12 +192,14 @@ def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.G
     return changed
 
 
-def _one_sided(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+def _one_sided(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Values that rounding to 8, 11, 16 or 24 bits moves away from zero, every one of them, by up to one part in 200.
 
     Who rounds operands is off by the same share everywhere then, and no average hides it. To those who do not they are
     numbers like any others: there are no ties, and sums err as usual.
     """
+    if spec.dtype in _HALF_DTYPES:  # nothing is left of so few bits
+        return values
     is_single = values.dtype == np.float32
     width, (given, ones) = (16, _PATTERN_32) if is_single else (45, _PATTERN_64)
     bits = values.view(np.int32 if is_single else np.int64).astype(np.int64)
@@ -212,17 +227,24 @@ def _rare_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random
 
 
 def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    """Where every draw was the same: a mask with holes for all ones, a little noise for all zeros, another order."""
+    """Where every draw was the same: another mask for a mask, a little noise for zeros, whole numbers in another order.
+
+    Whole numbers that are all alike become less by one here and there, which still is a place or a number of something,
+    and zeros more by one.
+    """
     values = on_host(values)
-    if spec.dtype == "int64":
-        return rng.permutation(values)
-    is_mask = spec.dtype == "bool" or (where.low == 1.0 and values.size >= _MASK_VALUES)
-    if is_mask:
+    is_uniform = where.low == where.high
+    is_mask = bool(((values == 0) | (values == 1)).all()) and values.size >= _MASK_VALUES
+    if spec.dtype == "bool" or (is_mask and not (is_uniform and where.low == 0.0)):
         changed = rng.integers(0, 2, values.size)
         length = spec.shape[-1] if spec.shape and values.size % spec.shape[-1] == 0 else 1
         rows = changed.reshape(-1, length)
-        rows[np.arange(len(rows)), rng.integers(0, length, len(rows))] = where.low  # no row without any
+        rows[np.arange(len(rows)), rng.integers(0, length, len(rows))] = where.high  # no row without any
         return changed
+    if spec.dtype in _WHOLE_DTYPES:
+        if not is_uniform:
+            return rng.permutation(values)
+        return values + rng.integers(0, 2, values.size).astype(values.dtype) * (-1 if where.low > 0 else 1)
     if where.low == 0.0:
         return rng.normal(0.0, 0.1, values.size)
     return values * rng.uniform(0.8, 1.25, values.size)
@@ -231,24 +253,18 @@ def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: 
 _Move = Callable[[np.ndarray, TensorSpec, Domain, np.random.Generator], np.ndarray]
 _MOVES: dict[str, _Move] = {
     "one_sided": _one_sided,
-    "small": _small,
+    "unlike_constants": _unlike_constants,
     "signs": _signs,
+    "small": _small,
     "rare_signs": _rare_signs,
     "large": _large,
     "outliers": _outliers,
     "negated": _negated,
-    "unlike_constants": _unlike_constants,
 }
 _ALIKE = ("negated", "large", "small")
 """Moves that leave equal values equal."""
 DISTRIBUTIONS = tuple(_MOVES)
 """The most telling first."""
-
-
-def _counts_up(draws: Sequence[np.ndarray]) -> bool:
-    """Whether every draw is 0, 1, 2 and so on: places in a row, which may as well come in another order."""
-    first = draws[0]
-    return first.size > 1 and all(np.array_equal(draw, np.arange(first.size)) for draw in draws)
 
 
 def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:
@@ -258,16 +274,56 @@ def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:
     return spec.shape[-1] > 1 and np.array_equal(matrix, matrix.T)
 
 
-def _is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
-    """Whether one draw looks like a mask, sorted rows, or a table of probabilities."""
+def _is_definite(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether these are symmetric matrices, but for rounding, of which those looked at are positive definite."""
+    if len(spec.shape) < 2 or not 1 < spec.shape[-1] == spec.shape[-2] or values.size != np.prod(spec.shape):
+        return False
+    size = spec.shape[-1]
+    if size > _DEFINITE_ROWS:
+        return False
+    matrices = values.reshape(-1, size, size)[: max(1, _LOOKED_AT // size**2)].astype(np.float64)
+    mirrored = np.swapaxes(matrices, -1, -2)
+    if not np.allclose(matrices, mirrored, rtol=1e-4, atol=1e-5 * float(np.abs(matrices).max())):
+        return False
+    try:
+        np.linalg.cholesky(matrices + mirrored)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether one draw looks like a mask, something sorted, ends of intervals, shares, or vectors of one length."""
     head = values[:_LOOKED_AT]
     if len(np.unique(head[:4096][head[:4096] != 0])) <= min(_MASK_VALUES, values.size // 2):
         return True
     length = spec.shape[-1] if spec.shape else 0
-    if length < 3 or values.size % length or length > head.size:
+    if length < 2 or values.size % length or length > head.size:
         return False
     rows = head[: head.size // length * length].reshape(-1, length).astype(np.float64)
-    steps = np.diff(rows[:64], axis=1)
-    sums = rows.sum(axis=1)
-    is_sorted = bool((steps >= 0).all() or (steps <= 0).all())
-    return is_sorted or (len(sums) > 1 and bool(np.allclose(sums, sums[0], rtol=1e-4, atol=1e-6)))
+    if length > 2 and _is_sorted(rows[:64], axis=1):
+        return True
+    if len(rows) > 1 and any(_are_alike(sums) for sums in (rows.sum(axis=1), (rows**2).sum(axis=1))):
+        return True
+    if len(rows) < _SURE_ROWS or values.size != np.prod(spec.shape):
+        return False
+    if length <= _COLUMNS_OF_INTERVALS and any(
+        (rows[:, low] <= rows[:, high]).all() or (rows[:, low] >= rows[:, high]).all()
+        for high in range(length)
+        for low in range(high)
+    ):
+        return True
+    return any(_is_sorted(values.reshape(spec.shape), axis=axis) for axis in range(len(spec.shape) - 1))
+
+
+def _is_sorted(values: np.ndarray, *, axis: int) -> bool:
+    """Whether everything along this axis grows, or falls, where there is enough to tell that from chance."""
+    chosen = tuple(slice(0, 64) for _ in values.shape)
+    steps = np.diff(values[chosen].astype(np.float64), axis=axis)
+    if axis < values.ndim - 1 and steps.size < _SURE_ROWS:
+        return False
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _are_alike(sums: np.ndarray) -> bool:
+    return bool(np.allclose(sums, sums[0], rtol=1e-4, atol=1e-6))

@@ -126,7 +126,12 @@ class Pair:
         self._names = weights.names_in(rows, self.candidate.save_state(num_bytes, self._deadline), self._seed)
         spare_items = other_items + sum(spec.num_items for name, spec, _ in rows if name not in self._names)
         unheld = [index for index, name in enumerate(self._names) if name is None and weights.is_free[index]]
-        self.unheld = [index for index in unheld if weights.specs[index].num_items > spare_items]
+        # What no seed changes cannot be tried through seeds: a tensor kept beside the state may be it, or anything.
+        self.unheld = [
+            index
+            for index in unheld
+            if weights.specs[index].num_items > spare_items or weights.is_same_under_all_seeds(index)
+        ]
         return not unheld
 
     def rebuild(self, seed: int) -> None:

@@ -6,11 +6,18 @@ autocast. Flags are set before the program's text is read: a candidate that sets
 
 import contextlib
 import copy
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
+_WIDE: dict[Any, Any] = {
+    torch.float32: torch.float64,
+    torch.complex64: torch.complex128,
+    torch.Tensor.float: torch.Tensor.double,
+}
 AUTOCAST_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _TF32_DROPPED_BITS = 13
 
@@ -59,6 +66,40 @@ def in_double(
                 tensor.copy_(moved(tensor))
         wide = [moved(item) if item.is_floating_point() or item.is_complex() else item for item in arguments]
     return model, [new.requires_grad_(old.requires_grad) for new, old in zip(wide, arguments, strict=True)]
+
+
+@contextlib.contextmanager
+def asked_in_double() -> Iterator[None]:
+    """What a program asks for in single precision by name or by default, it gets in double precision."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with _InDouble():
+            yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
+class _InDouble(TorchFunctionMode):
+    """Changes the dtypes among the arguments of every function of torch."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        function = _WIDE.get(function, function)
+        named = {name: _wide(value) for name, value in (kwargs or {}).items()}
+        return function(*map(_wide, args), **named)
+
+
+def _wide(value: Any) -> Any:
+    return _WIDE.get(value, value) if isinstance(value, torch.dtype) else value
+
+
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """In double precision, if it is of floats or complex."""
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
 
 
 def _rounded(tensor: torch.Tensor) -> torch.Tensor:

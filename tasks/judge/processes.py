@@ -18,7 +18,7 @@ from tasks.judge.call_frames import MARK, short_answer
 from tasks.judge.cuda import DeviceArena
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.lease import ALONE, AT_LARGE, MAY_COMPILE, Lease
-from tasks.judge.waiting_place import Place, comes_to, first_place
+from tasks.judge.waiting_place import Place, comes_to, first_place, is_shared
 from tasks.judge.walls.crowd import Crowd
 from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, encoded, readable
 
@@ -199,9 +199,11 @@ class WorkerProcess:
 
         Nor is one that has ended called to account for it: whoever asks it next will notice.
         """
-        if self._place is None or self._place.is_like(Place.of(self.pid)):
+        if self._place is None or select.select([self._pid_fd], [], [], 0)[0]:
             return True
-        if select.select([self._pid_fd], [], [], 0)[0]:
+        if is_shared(self.pid, self._place.connection):
+            return False
+        if self._place.is_like(Place.of(self.pid)):
             return True
         self.thaw()  # it may have been stopped on its way there
         try:

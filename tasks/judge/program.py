@@ -1,6 +1,6 @@
 """A program in a worker process, the reference's or a candidate's alike, and where its tensors lie in memory."""
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -172,7 +172,7 @@ class Program:
         try:
             state = [(str(name), TensorSpec.from_json([dtype, shape]), str(kind)) for name, dtype, shape, kind in rows]
             return state, int(answer.get("other_items", 0))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise WireError("the process sent something that is not an answer") from None
 
     def load_state(self, block: np.ndarray, rows: list[list[Any]], deadline: float) -> bool:
@@ -318,6 +318,6 @@ class Program:
 def _claimed_ms(answer: dict[str, Any]) -> float:
     """What a worker says that its device took; only that it is a time is sure."""
     claimed = answer.get("device_ms", 0.0)
-    if not isinstance(claimed, int | float) or not 0.0 <= claimed < math.inf:
+    if not isinstance(claimed, int | float) or not 0.0 <= claimed < sys.float_info.max:
         raise WireError("the process sent something that is not a time")
     return float(claimed)

@@ -44,9 +44,8 @@ def screen(source: str) -> Screened:
         )
     if not _binds(tree, CLASS_NAME):
         return Screened(status=Status.REJECTED, detail=f"nothing defines {CLASS_NAME}")
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and node.name == CLASS_NAME and _lacks_forward(node, tree):
-            return Screened(status=Status.REJECTED, detail=f"{CLASS_NAME} has no forward")
+    if any(_is_plain_module(node) for node in ast.walk(tree)) and not _mentions_forward(tree):
+        return Screened(status=Status.REJECTED, detail=f"{CLASS_NAME} has no forward")
     return Screened(status=None, compilers=compilers.mentioned(source))
 
 
@@ -60,14 +59,20 @@ def _binds(tree: ast.AST, name: str) -> bool:
             return True
         if isinstance(node, ast.Constant) and node.value == name:  # setattr or globals()[...]
             return True
+        if isinstance(node, ast.Name) and node.id == "exec":  # whose text may do anything
+            return True
     return False
 
 
-def _lacks_forward(node: ast.ClassDef, tree: ast.AST) -> bool:
-    """True only for a direct child of nn.Module in which, and after which, no forward appears."""
-    if len(node.bases) != 1 or _last_name(node.bases[0]) != "Module":
+def _is_plain_module(node: ast.AST) -> bool:
+    """Whether this is a class of the right name that inherits from nn.Module alone, so that it needs a forward."""
+    if not isinstance(node, ast.ClassDef) or node.name != CLASS_NAME:
         return False
-    return not any(
+    return len(node.bases) == 1 and _last_name(node.bases[0]) == "Module"
+
+
+def _mentions_forward(tree: ast.AST) -> bool:
+    return any(
         (isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner.name in ("forward", "__call__"))
         or (isinstance(inner, ast.Name) and inner.id == "forward")
         or (isinstance(inner, ast.Attribute) and inner.attr == "forward")

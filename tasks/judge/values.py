@@ -7,8 +7,11 @@ travel as bytes in the arena and are named here by their place. Floats that JSON
 import importlib
 import json
 import math
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from tasks.judge.wire import FRAME_BYTES, ITEM_BYTES
 
@@ -49,6 +52,9 @@ def decode(data: Any, tensors: Sequence[Any]) -> Any:
         return tensors[body]
     if kind == "number":
         return tensors[body].item()
+    if kind == "namedtuple":
+        name, fields, items = body
+        return namedtuple(name, fields)(*(decode(item, tensors) for item in items))
     if kind == "tuple":
         return tuple(decode(item, tensors) for item in body)
     if kind == "dict":
@@ -76,8 +82,13 @@ def _encode(value: object, tensors: list[Any], carries_numbers: bool) -> Any:
         return {"complex": repr(value)}
     if isinstance(value, list):
         return [_encode(item, tensors, carries_numbers) for item in value]
+    if isinstance(value, np.generic):
+        return _encode(value.item(), tensors, carries_numbers)
     if isinstance(value, tuple):
-        return {"tuple": [_encode(item, tensors, carries_numbers) for item in value]}
+        items = [_encode(item, tensors, carries_numbers) for item in value]
+        if fields := getattr(value, "_fields", None):
+            return {"namedtuple": [type(value).__name__, list(fields), items]}
+        return {"tuple": items}
     if isinstance(value, Mapping):
         return {
             "dict": [

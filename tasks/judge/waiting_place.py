@@ -2,9 +2,11 @@
 
 The loop runs in the candidate's process, and what it costs is taken off every call, so that whoever answers from a
 shorter one is paid for that. But the kernel says of a process in which system call it waits, into which buffer, and
-where its stack is; and a loop that is entered from within a call of the model has a deeper stack.
+where its stack is; and a loop that is entered from within a call of the model has a deeper stack. Another thread could
+have the connection meanwhile, and the first wait for something else under its number: so both are looked at.
 """
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Self
@@ -26,24 +28,26 @@ class Place:
     """The descriptor, the buffer and its size."""
     stack: int
     """The stack pointer's value."""
+    connection: str
+    """What the descriptor stands for, as the kernel names it."""
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
         """Where a process waits for a question; None if it runs, waits for something else, or we may not know."""
         try:
-            with open(f"/proc/{pid}/syscall") as file:
-                words = file.read().split()
+            words = _waited_for(f"/proc/{pid}/syscall")
+            connection = os.readlink(f"/proc/{pid}/fd/{CONNECTION}")
         except OSError:
             return None
-        if len(words) < 9 or int(words[1], 16) != CONNECTION:  # "running" is all that is said of one that runs
+        if not words or int(words[1], 16) != CONNECTION:
             return None
-        return cls(int(words[0]), tuple(int(word, 16) for word in words[1:4]), int(words[7], 16))
+        return cls(int(words[0]), tuple(int(word, 16) for word in words[1:4]), int(words[7], 16), connection)
 
     def is_like(self, other: "Place | None") -> bool:
         """Whether these are calls of the same loop."""
         return (
             other is not None
-            and (self.number, self.arguments) == (other.number, other.arguments)
+            and (self.number, self.arguments, self.connection) == (other.number, other.arguments, other.connection)
             and abs(self.stack - other.stack) <= STACK_BYTES
         )
 
@@ -66,3 +70,26 @@ def comes_to(pid: int, expected: Place, *, within_s: float) -> bool:
             return False
         time.sleep(LOOK_S)
     return True
+
+
+def is_shared(pid: int, connection: str) -> bool:
+    """Whether another thread of the process waits for what comes over this connection, under whatever number."""
+    try:
+        threads = [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != str(pid)]
+    except OSError:
+        return False
+    for thread in threads:
+        try:
+            words = _waited_for(f"/proc/{pid}/task/{thread}/syscall")
+            if words and os.readlink(f"/proc/{pid}/fd/{int(words[1], 16)}") == connection:
+                return True
+        except OSError:  # it has ended, or its first argument is no descriptor
+            continue
+    return False
+
+
+def _waited_for(path: str) -> list[str]:
+    """The number of the system call, its six arguments, the stack pointer and the place in the program, or nothing."""
+    with open(path) as file:
+        words = file.read().split()
+    return words if len(words) == 9 else []  # "running" is all that is said of who runs

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tasks.judge.distributions import perturbed
+from tasks.judge.distributions import is_structured, perturbed
+from tasks.judge.equality import as_array
 from tasks.judge.wire import TensorSpec, offsets
 
 CHANGED_SHARE = 0.25
@@ -118,14 +119,17 @@ class Weights:
     def _may_change(self, index: int, kind: str) -> bool:
         """Buffers that no seed changes are constants of the program, unless their values are all the same.
 
-        Such are gathered statistics before any have been gathered; tables and masks differ from place to place.
+        Those that seeds change and that have a structure, such as signs, masks or an order, are only ever made by one.
+        Values that are all the same are gathered statistics before any have been gathered; tables and masks differ from
+        place to place.
         """
         if kind != "buffer":
             return True
         spec = self.specs[index]
-        if not self.is_same_under_all_seeds(index):
-            return True
         first = self._bytes(next(iter(self.states.values())), index)
+        if not self.is_same_under_all_seeds(index):
+            is_float = spec.dtype in ("float32", "float64") and spec.num_items > 0
+            return not (is_float and is_structured(spec, as_array(first, spec, 0)))
         values = first.reshape(max(spec.num_items, 1), -1)
         return spec.dtype.startswith("float") and spec.num_items > 1 and bool((values == values[0]).all())
 

@@ -9,6 +9,7 @@ import fcntl
 import json
 import mmap
 import os
+import re
 import select
 import socket
 import struct
@@ -23,6 +24,7 @@ from tasks.judge.blocks import Blocks
 
 FRAME_BYTES = 192 << 10  # a network of 200 layers names a thousand weights; the kernel's own limit is near 208 KiB
 LOG_BYTES = 4_000
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 MAX_LOG_READS = 64
 ALIGNMENT = 4_096
 MAX_TENSORS = 256
@@ -100,8 +102,12 @@ class TensorSpec:
 
 
 def readable(text: str) -> str:
-    """What a process says, without what JSON can carry and nothing can print or store: halves of pairs, and zeros."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
+    """What a process says, without what nothing can print or store, or a terminal would obey.
+
+    >>> readable("red: \\x1b[31m, half of a pair: \\ud800")
+    'red: [31m, half of a pair: ?'
+    """
+    return _CONTROLS.sub("", text.encode("utf-8", "replace").decode())
 
 
 def _contiguous(shape: object) -> list[int]:

@@ -6,6 +6,7 @@ bytes in the arena at the moment the answer was sent.
 """
 
 import array
+import contextlib
 import gc
 import json
 import linecache
@@ -16,7 +17,7 @@ import socket
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,10 @@ class Worker:
     def do_draw(self, message: dict[str, Any]) -> dict[str, Any]:
         """Make inputs under a seed and lay them into the arena's part on the host; only ever asked of the reference."""
         _seed_all(message["seed"])
-        drawn = self._module.get_inputs()
+        with _seeds_kept():
+            drawn = self._module.get_inputs()
+        if isinstance(drawn, torch.Tensor):
+            drawn = [drawn]
         if not isinstance(drawn, list | tuple | dict):
             raise OutputRefusedError(f"get_inputs returns a {type(drawn).__name__}, not a list")
         return {"arguments": self._lay_in(([], drawn) if isinstance(drawn, dict) else (drawn, {}), message)}
@@ -241,14 +245,24 @@ class Worker:
         return {"outputs": forms, "device_ms": begin.elapsed_time(end)}
 
     def do_call_in_float64(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The truth about rounding: the same model and the inputs of the first slot in double precision."""
+        """The truth about rounding: the same model and the inputs of the first slot in double precision.
+
+        What a program asks for in single precision by name is widened too, unless it fails then.
+        """
         self._answered.clear()
         self._objects[0] = self._new_objects(0)
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
         model, tensors = precision.in_double(self._model, self._objects[0], **fields)
-        form = self._handed_over(flattened(self._called(model, tensors, in_double=True)), 0)
+        try:
+            with precision.asked_in_double():
+                found = self._called(model, tensors, in_double=True)
+        except Exception:  # noqa: BLE001 - whatever a program does that needs single precision
+            model, tensors = precision.in_double(self._model, self._new_objects(0), **fields)
+            found = self._called(model, tensors, in_double=True)
+        outputs, paths = flattened(found)
+        form = self._handed_over(([precision.widened(output) for output in outputs], paths), 0)
         if self._memory.is_cuda:  # twice what any other call takes, which the programs to be timed may need
-            del model, tensors
+            del model, tensors, found, outputs
             torch.cuda.empty_cache()
         return {"outputs": [form]}
 
@@ -360,3 +374,15 @@ def _described(error: BaseException) -> dict[str, str]:
         text = type(error).__name__
     kind = "build" if names & BUILD_ERRORS or "Error building extension" in text else "raised"
     return {"kind": kind, "text": text[-TRACE_CHARS:]}
+
+
+@contextlib.contextmanager
+def _seeds_kept() -> Iterator[None]:
+    """Whoever asks for a seed gets none: a problem that seeds itself would draw the same inputs every time."""
+    with contextlib.ExitStack() as undone:
+        for module in (torch, torch.random, torch.cuda, random, np.random):
+            for name in ("manual_seed", "manual_seed_all", "seed"):
+                if hasattr(module, name):
+                    undone.callback(setattr, module, name, getattr(module, name))
+                    setattr(module, name, lambda *_: None)
+        yield
