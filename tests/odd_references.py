@@ -135,6 +135,26 @@ GOOD = {
     "normalisation that is not": program(
         "return self.norm(x)", constructor="self.norm = nn.BatchNorm1d(32); self.eval()"
     ),
+    "one tensor instead of a list": program(inputs="return torch.randn(16, 32)"),
+    "seeds itself for its inputs": program(inputs="torch.manual_seed(0)\n    return [torch.randn(16, 32)]"),
+    "a number of numpy for the constructor": program(
+        constructor="import numpy; self.linear = nn.Linear(32, size)",
+        constructor_arguments=", size",
+        init_inputs="import numpy; return [numpy.prod([4, 12])]",
+    ),
+    "a named tuple as input": program(
+        "return self.linear(pair.left) + pair.right",
+        arguments="pair",
+        inputs="import collections\n    Pair = collections.namedtuple('Pair', 'left right')\n"
+        "    return [Pair(torch.randn(16, 32), torch.randn(16, 48))]",
+    ),
+    "single precision by name": program(
+        "y = self.linear(x).to(torch.float32) + torch.zeros(48, dtype=torch.float32)\n"
+        "        return (y > 0).float() + y"
+    ),
+    "random numbers in place from a seed of its own": program(
+        "torch.manual_seed(1)\n        return self.linear(x) + torch.empty(16, 48).normal_()"
+    ),
     "random numbers from a seed of its own": program(
         "torch.manual_seed(1)\n        return self.linear(x) + torch.randn(16, 48)"
     ),
@@ -184,7 +204,7 @@ FATAL = {
     ),
     "an object as input": (program(inputs="return [object()]"), "object cannot be handed"),
     "an output of text": (program("return 'text'"), "str"),
-    "one tensor instead of a list": (program(inputs="return torch.randn(16, 32)"), "not a list"),
+    "a number instead of a list": (program(inputs="return 3"), "not a list"),
     "too large": (program(inputs="return [torch.empty(300_000_000)]"), "536870912 at most"),
     "ends the process": (program("import os; os._exit(0)"), "does not run"),
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,13 @@ def test_inputs_are_mixed_only_where_the_reference_takes_mixtures(
     monkeypatch.setattr(input_pool, "MIXED_BYTES", 0)
     mixtures = []
     mixed = input_pool.mixed
-    monkeypatch.setattr(input_pool, "mixed", lambda *given: mixtures.append(given) or mixed(*given))
+
+    def mixed_and_noted(*given: Any) -> Any:
+        if (mixture := mixed(*given)) is not None:
+            mixtures.append(mixture)
+        return mixture
+
+    monkeypatch.setattr(input_pool, "mixed", mixed_and_noted)
     definite = "return torch.linalg.cholesky(x @ x.mT + 4.0 * torch.eye(32)) + self.linear.bias[:1]"
     forward = definite if mixes else definite.replace("x @ x.mT + 4.0 * torch.eye(32)", "x")
     inputs = "x = torch.randn(32, 32)\n    return [x if MIXES else x @ x.mT + 4.0 * torch.eye(32)]"

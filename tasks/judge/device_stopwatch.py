@@ -52,6 +52,7 @@ class DeviceStopwatch:
         launching_shows = any(row > cold for row, cold in zip(row_ms, cold_ms, strict=True))
         # Launching many small kernels takes ten times as long as they do: the row is then as long as that.
         both_ms = _each(max, [cold_ms, row_ms])
+        self.evenness = timing.Evenness()  # of nothing: what is paid here are times of many calls in a row
         self.plan = plan = device_timing.plan(
             math.sqrt(math.prod(both_ms)), rounds=rounds, launching_shows=launching_shows
         )

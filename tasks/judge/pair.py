@@ -185,6 +185,17 @@ class Pair:
         places = [self.candidate.layout.inputs_at[slot] for slot in slots]
         return equality.are_same(self.candidate.worker.arena.read_blocks(places, blocks[0].size), blocks)
 
+    def inputs_by_now(self, *, slot: int) -> tuple[np.ndarray, np.ndarray]:
+        """The candidate's and the reference's inputs as they are after the call. Within a referee's turn, as above."""
+        programs = (self.candidate, self._reference)
+        assert programs[1] is not None, "the reference has been called"
+        ours, theirs = (
+            program.worker.arena.read_block(program.layout.inputs_at[slot], self.input_bytes)
+            for program in programs
+            if program is not None
+        )
+        return ours, theirs
+
     def referees_turn(self) -> contextlib.AbstractContextManager[None]:
         """For what is computed here with inputs and outputs."""
         return self.candidate.worker.referees_turn()

@@ -18,6 +18,8 @@ _WIDE: dict[Any, Any] = {
     torch.complex64: torch.complex128,
     torch.Tensor.float: torch.Tensor.double,
 }
+_DRAWN = (torch.rand, torch.randn, torch.rand_like, torch.randn_like)
+_DRAWN_IN_PLACE = (torch.Tensor.normal_, torch.Tensor.uniform_)
 AUTOCAST_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _TF32_DROPPED_BITS = 13
 
@@ -81,14 +83,21 @@ def asked_in_double() -> Iterator[None]:
 
 
 class _InDouble(TorchFunctionMode):
-    """Changes the dtypes among the arguments of every function of torch."""
+    """Changes the dtypes among the arguments of every function of torch.
+
+    What is random is drawn in single precision and widened: in double precision a seed gives other numbers.
+    """
 
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        named = kwargs or {}
+        if function in _DRAWN:
+            return widened(function(*args, **{"dtype": torch.float32, **named}))
+        if function in _DRAWN_IN_PLACE and args[0].dtype == torch.float64:
+            return args[0].copy_(function(torch.empty_like(args[0], dtype=torch.float32), *args[1:], **named))
         function = _WIDE.get(function, function)
-        named = {name: _wide(value) for name, value in (kwargs or {}).items()}
-        return function(*map(_wide, args), **named)
+        return function(*map(_wide, args), **{name: _wide(value) for name, value in named.items()})
 
 
 def _wide(value: Any) -> Any:

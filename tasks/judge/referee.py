@@ -158,7 +158,10 @@ class Examination:
         trials.try_moved_again()  # before it is called unstable, which says that it is right
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
         self._evidence.require(steady, Status.UNSTABLE)
-        return found
+        if (charge := stopwatch.evenness.charge) > 1.0:
+            words = f"some calls do the work of others: on average they take {charge:.2f} times as long as the quickest"
+            self._evidence.passed("uneven_calls", words)
+        return found.charged(charge)
 
     def _require_our_loop(self) -> None:
         """Refuse a candidate that answers calls from a loop of its own, whose cost is not what is taken off."""

@@ -22,7 +22,7 @@ class Stopwatch:
 
     Pairing cancels slow drift; the random order keeps either program from always running on the other's warm cache. Of
     the exchanges of a round the quickest counts: whatever disturbs one makes it slower, and since outputs are compared
-    none is quick without having done the work.
+    none is quick without having done the work, unless another did it before.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Stopwatch:
             input_bytes=pair.input_bytes,
         )
         self.plan = plan
+        self.evenness = timing.Evenness()
         self.rounds = timing.affordable_rounds(rounds, round_ms=plan.calls_per_round * sum(both_ms), budget_s=budget_s)
         if plan.calls > 1:
             self._exchanges[plan.calls] = self._exchange(plan.calls)
@@ -64,6 +65,7 @@ class Stopwatch:
         """Both programs on the same new inputs; raises what comparing and failing programs raise."""
         plan = self.plan
         many = [self._call(plan.calls) for _ in range(plan.exchanges)]
+        self.evenness.add(many)
         singles = [self._call(1) for _ in range(plan.singles)]
         return timing.Round(
             many=(min(r for r, _ in many), min(c for _, c in many)),

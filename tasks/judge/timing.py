@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PROTOCOLS = {"cpu": "paired-8", "cuda": "paired-6"}
+PROTOCOLS = {"cpu": "paired-8", "cuda": "paired-7"}
 """By kind of device. On a device calls are timed in another way, which changes at other times."""
 LONG = "long"
 
@@ -34,13 +34,18 @@ PATIENCE = 1.5
 """Times as long as the reference takes to be stopped after an answer costs nothing."""
 SUPPORT = 1.05
 """How much faster than in single calls a candidate may be paid for being when several calls are asked for at once."""
+STALLED = 10.0
+"""No more of a slow exchange counts than this multiple of the quickest of its round."""
+UNEVEN, SURE_ERRORS = 0.15, 2.5
+"""By how much of the quickest a candidate's exchanges must take longer on average than the reference's do, and by how
+many standard errors, to be charged for it."""
 
 
 def protocol_of(*, device: str, tier: str) -> str:
     """The version of the way of judging.
 
     >>> protocol_of(device="cpu", tier="screen"), protocol_of(device="cuda:0", tier="long")
-    ('paired-8', 'paired-6-long')
+    ('paired-8', 'paired-7-long')
 
     Args:
         device: "cpu", or one of CUDA's or all.
@@ -131,6 +136,48 @@ class Rounds:
         """
         low, median, high = statistics.quantiles(self.ratios, n=4, method="inclusive")
         return 0.93 * (high - low) / median / math.sqrt(len(self.ratios))
+
+
+@dataclass(kw_only=True, slots=True)
+class Evenness:
+    """Whether a candidate's exchanges take alike as the reference's do, or some do the work of others.
+
+    The quickest of a round counts, which is right where disturbances make the others slower: they meet both programs
+    for as long. A candidate that prepares in one call what the next ones need has slow exchanges of its own.
+
+    >>> evenness = Evenness()
+    >>> for _ in range(20):
+    ...     evenness.add([(2.0, 1.0), (2.0, 3.0)])
+    >>> evenness.charge
+    2.0
+    """
+
+    _num_rounds: int = 0
+    _quickest_ms: float = 0.0
+    _excess_ms: float = 0.0
+    _squares: float = 0.0
+
+    def add(self, exchanges: Sequence[tuple[float, float]]) -> None:
+        """Take up a round: what each exchange took of the reference and of the candidate."""
+        excess_ms = []
+        for times in zip(*exchanges, strict=True):
+            quickest = min(times)
+            excess_ms.append(statistics.fmean(min(time, STALLED * quickest) for time in times) - quickest)
+        difference = excess_ms[1] - excess_ms[0]
+        self._num_rounds += 1
+        self._quickest_ms += quickest  # the candidate's
+        self._excess_ms += difference
+        self._squares += difference * difference
+
+    @property
+    def charge(self) -> float:
+        """What the candidate's times are to be multiplied by: 1, unless its exchanges are surely less even."""
+        if self._num_rounds < MIN_ROUNDS:
+            return 1.0
+        excess_ms, quickest_ms = self._excess_ms / self._num_rounds, self._quickest_ms / self._num_rounds
+        error = math.sqrt(max(0.0, self._squares / self._num_rounds - excess_ms**2) / self._num_rounds)
+        is_sure = excess_ms > max(UNEVEN * quickest_ms, SURE_ERRORS * error)
+        return 1.0 + excess_ms / quickest_ms if is_sure else 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tasks.judge.equality import Comparison, form_mismatch
+from tasks.judge.equality import Comparison, compare, form_mismatch, unknown_own_error
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
@@ -159,6 +159,8 @@ class Trials:
         self._require_inputs(is_unchanged)
         truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
         self._last_truth = truth
+        if self._study.changes_inputs:
+            self._require_changed_inputs(slot)
         return outputs, self._compare(name, outputs, truth, block, distribution, slot=slot)
 
     def _require_kept(self, answer: np.ndarray, truth: np.ndarray) -> None:
@@ -209,6 +211,16 @@ class Trials:
         """Refuse a candidate that has written to its inputs."""
         if not is_unchanged:
             self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
+
+    def _require_changed_inputs(self, slot: int) -> None:
+        """Refuse a candidate that leaves its inputs otherwise than a reference does that writes to them."""
+        specs = self._study.inputs.specs
+        with self._pair.uncounted(), self._pair.referees_turn():
+            ours, theirs = self._pair.inputs_by_now(slot=slot)
+            found = compare(ours, theirs, specs, [unknown_own_error(spec) for spec in specs])
+        if not found.is_equal:
+            words = f"the reference changes its inputs, and the candidate not like that: {found.detail}"
+            self._evidence.refuse("inputs_changed", Status.WRONG_OUTPUT, words.replace("output", "input"))
 
     def _compared(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, is_timed: bool

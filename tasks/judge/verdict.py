@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
@@ -86,6 +86,14 @@ class Timing:
         ratios = [r / c for r, c in zip(self.reference_ms, self.candidate_ms, strict=True)]
         low, high = median_interval(ratios)
         return Speedup(median=statistics.median(ratios), low=low, high=high)
+
+    def charged(self, factor: float) -> "Timing":
+        """The same where every call of the candidate took so many times as long."""
+        settled = self.settled and Speedup(
+            median=self.settled.median / factor, low=self.settled.low / factor, high=self.settled.high / factor
+        )
+        candidate_ms = tuple(time * factor for time in self.candidate_ms)
+        return replace(self, candidate_ms=candidate_ms, settled=settled)
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:

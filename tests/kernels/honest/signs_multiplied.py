@@ -1,0 +1,17 @@
+"""Multiplies by signs instead of dividing by them."""
+
+PROBLEM = "signs_in_a_buffer"
+EXPECTED = "correct"
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("signs", torch.randint(0, 2, (128,)).float() * 2 - 1)
+        self.linear = nn.Linear(128, 64)
+
+    def forward(self, x):
+        return self.linear(x * self.signs)
