@@ -202,12 +202,25 @@ def test_who_returns_what_was_asked_for_at_first_only_is_refused(later: str, new
     assert failure.value.kind == "output"
 
 
-def test_memory_of_the_last_outputs_is_there_for_the_next(new_pair: NewPair) -> None:
-    looks = "(old := self.last and self.last(), y := x * 3, setattr(self, 'last', weakref.ref(y))"
-    pair, blocks = new_pair(of_reference="x * 3", of_candidate=f"{looks}, old is None or y.add_(1))[1]")
-    for _ in range(2):
+def test_outputs_outlive_the_next_exchange_and_no_other(new_pair: NewPair) -> None:
+    looks = "(old := [ref() is None for ref in self.last or []], y := x * 3"
+    keeps = "setattr(self, 'last', [*(self.last or []), weakref.ref(y)])"
+    is_as_it_should_be = "len(old) < 5 or old[-2:] == [True, False]"  # the first were held
+    pair, blocks = new_pair(
+        of_reference="x * 3", of_candidate=f"{looks}, {keeps}, ({is_as_it_should_be}) or y.add_(1))[1]"
+    )
+    for _ in range(8):
         ours, theirs = pair.answers(blocks[:1]), pair.truths(blocks[:1])
         assert np.array_equal(_floats(ours)[0], _floats(theirs)[0])
+        assert pair.have_kept(0.0) == (True, True)
+
+
+def test_outputs_that_the_next_exchange_overwrites_are_noticed(new_pair: NewPair) -> None:
+    keeps = "(self.last is None and setattr(self, 'last', torch.empty_like(x)), torch.mul(x, 3, out=self.last))[1]"
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate=keeps)
+    for block in blocks[:2]:
+        pair.answers([block]), pair.truths([block])
+    assert pair.have_kept(0.0) == (False, True)
 
 
 def test_a_call_that_fails_says_so_and_the_next_is_answered(new_pair: NewPair) -> None:

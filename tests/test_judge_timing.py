@@ -1,6 +1,7 @@
 """Times are reduced to a speedup by pure functions; here programs take what a table says, on no real clock."""
 
 import contextlib
+import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ import pytest
 
 from tasks.judge import timing
 from tasks.judge.program import Answers
-from tasks.judge.stopwatch import Stopwatch
+from tasks.judge.stopwatch import Compare, Stopwatch
 from tasks.judge.timing import Exchange, Round, Rounds
 from tasks.judge.verdict import Timing, median_interval
 
@@ -58,9 +59,15 @@ def blocks() -> Iterator[np.ndarray]:
         yield np.zeros(0, dtype=np.uint8)
 
 
+def undisguised(blocks: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Compare]:
+    return blocks, lambda *_: None
+
+
 def stopwatch(pair: SimulatedPair, *, rounds: int = 9) -> Stopwatch:
     rng = random.Random(0)
-    return Stopwatch(pair, blocks(), rounds=rounds, budget_s=3.0, compare=lambda *_: None, rng=rng)
+    return Stopwatch(
+        pair, blocks(), rounds=rounds, budget_s=3.0, compare=lambda *_: None, disguise=undisguised, rng=rng
+    )
 
 
 def measured(reference: Program, candidate: Program, **how: float) -> Rounds:
@@ -179,3 +186,43 @@ def test_nine_of_ten_intervals_hold_the_true_median(count: int) -> None:
 def test_an_interval_of_few_rounds_is_their_range() -> None:
     speedup = Timing(baseline="eager", reference_ms=(1.0, 2.0, 4.0), candidate_ms=(1.0, 1.0, 1.0)).speedup
     assert (speedup.low, speedup.median, speedup.high) == (1.0, 2.0, 4.0)
+
+
+def test_some_exchanges_among_the_timed_ones_only_check_and_their_times_do_not_count() -> None:
+    disguised: list[int] = []
+    pair = SimulatedPair(each(2.0), lambda calls: calls * (900.0 if disguised and not disguised[-1] else 1.0))
+
+    def disguise(given: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Compare]:
+        disguised.append(0)  # until it is compared the candidate is slow
+        return given, lambda *_: disguised.append(1)
+
+    watch = Stopwatch(
+        pair, blocks(), rounds=9, budget_s=3.0, compare=lambda *_: None, disguise=disguise, rng=random.Random(0)
+    )
+    rounds = [watch.take_round() for _ in range(40)]
+    assert 3 <= disguised.count(1) <= 20
+    assert all(one.many == pytest.approx((2.0, 1.0)) for one in rounds)
+
+
+def test_a_candidate_whose_calls_do_the_work_of_others_is_charged_for_them() -> None:
+    calls = itertools.count()
+    uneven = stopwatch(SimulatedPair(each(0.9), lambda _: 0.4 if next(calls) % 2 else 1.4))
+    even = stopwatch(SimulatedPair(each(0.9), each(0.4)))
+    for _ in range(9):
+        uneven.take_round()
+        even.take_round()
+    assert even.evenness.charge == 1.0
+    assert uneven.evenness.charge == pytest.approx(0.9 / 0.4, rel=0.05)
+
+
+def test_disturbances_that_meet_both_alike_are_not_charged() -> None:
+    rng = random.Random(0)
+
+    def disturbed(call_ms: float) -> Program:
+        return lambda _: call_ms + rng.choice([0.0, 0.0, 0.7, 2.0])
+
+    for _ in range(20):
+        watch = stopwatch(SimulatedPair(disturbed(2.0), disturbed(0.5)))
+        for _ in range(27):
+            watch.take_round()
+        assert watch.evenness.charge == 1.0

@@ -206,6 +206,11 @@ class Pair:
         theirs = self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=slot))
         return ours, theirs.several([0])[0]
 
+    def have_kept(self, share: float) -> tuple[bool, bool]:
+        """Whether the candidate's and the reference's outputs of the exchange before the last are what they were."""
+        assert self._reference is not None, "it has been called"
+        return self.candidate.has_kept(share), self._reference.has_kept(share)
+
     def late_answer(self, *, slot: int) -> np.ndarray:
         """What stands in the place of the candidate's outputs a while after it answered."""
         self.candidate.worker.thaw()

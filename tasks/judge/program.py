@@ -133,6 +133,7 @@ class Program:
         """Whether its calls could be answered shortly, as it said when it last answered one in full."""
         self._usual_outputs: list[TensorSpec] = []
         self._last_places: dict[int, OutputPlace] = {}
+        self._exchanges: list[tuple[list[OutputPlace], list[np.ndarray]]] = [([], []), ([], [])]  # the last one first
         not_numbers = np.full(2 * GUARD_BYTES, 0xFF, dtype=np.uint8)
         for at in layout.inputs_at:
             worker.arena.write(at - GUARD_BYTES, not_numbers)
@@ -261,9 +262,11 @@ class Program:
         self.is_plain = answer.get("is_plain", self.is_plain) is True
         handed_over = self._handed_over(answer, [self.layout.outputs_at[slot] for slot in slots])
         self._last_places |= dict(zip(slots, handed_over, strict=True))
+        outputs = LazyBytes(handed_over, self._several_at) if reads_later else [*map(self._bytes_at, handed_over)]
+        self._exchanges = [(handed_over, [] if isinstance(outputs, LazyBytes) else outputs), self._exchanges[0]]
         return Answers(
             specs=[place.specs for place in handed_over],
-            outputs=LazyBytes(handed_over, self._several_at) if reads_later else [*map(self._bytes_at, handed_over)],
+            outputs=outputs,
             taken_ms=taken.inner_ms,
             outer_ms=taken.outer_ms,
             device_ms=_claimed_ms(answer),
@@ -272,6 +275,18 @@ class Program:
     def outputs_by_now(self, *, slot: int) -> np.ndarray:
         """What stands by now where the outputs of the last call of a slot were."""
         return self._bytes_at(self._last_places[slot])
+
+    def has_kept(self, share: float) -> bool:
+        """Whether the outputs of a call in the exchange before the last still are what they were, if that can be known.
+
+        Args:
+            share: from 0 to below 1, which of its calls.
+        """
+        places, outputs = self._exchanges[1]
+        if not outputs or not self.worker.is_readable:
+            return True
+        index = int(share * len(outputs))
+        return np.array_equal(self._bytes_at(places[index]), outputs[index])
 
     def _bytes_at(self, place: OutputPlace) -> np.ndarray:
         starts, num_bytes = offsets(place.specs)

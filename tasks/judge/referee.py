@@ -140,6 +140,7 @@ class Examination:
             budget_s=TIMING_SHARE * params.timeout_s,
             compare=trials.compare_timed,
             rng=self._rng,
+            **({"disguise": trials.disguise} if params.device == "cpu" else {}),
         )
         is_cheap = self._pair.state_bytes <= CHEAP_STATE_BYTES
 

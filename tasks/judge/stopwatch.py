@@ -15,6 +15,10 @@ FIRST_CALLS = 2
 
 Compare = Callable[[Sequence[np.ndarray], Answers, Answers], None]
 """Takes inputs, the candidate's answers and the truth; raises if they are not equal."""
+Disguise = Callable[[Sequence[np.ndarray]], tuple[Sequence[np.ndarray], Compare]]
+"""Takes the inputs of an exchange; gives others in their place, and how what is answered to those is compared."""
+DISGUISED_SHARE = 0.25
+"""Of the series of exchanges in a round, those with a trial among them that looks like one of them."""
 
 
 class Stopwatch:
@@ -33,6 +37,7 @@ class Stopwatch:
         rounds: int,
         budget_s: float,
         compare: Compare,
+        disguise: Disguise,
         rng: random.Random,
     ) -> None:
         """Find out how long a call takes, and with it how calls are put together.
@@ -40,10 +45,12 @@ class Stopwatch:
         Args:
             pair: two programs that have answered before, the reference with held outputs.
             rounds: of one batch, where that takes no longer than the budget.
+            disguise: makes trials of exchanges, whose times do not count.
         """
         self._pair = pair
         self._inputs = inputs
         self._compare = compare
+        self._disguise = disguise
         self._rng = rng
         self._exchanges = {1: self._exchange(1)}
         first = [self._call(1) for _ in range(FIRST_CALLS)]
@@ -64,25 +71,38 @@ class Stopwatch:
     def take_round(self) -> timing.Round:
         """Both programs on the same new inputs; raises what comparing and failing programs raise."""
         plan = self.plan
-        many = [self._call(plan.calls) for _ in range(plan.exchanges)]
+        many = self._series(plan.calls, plan.exchanges)
         self.evenness.add(many)
-        singles = [self._call(1) for _ in range(plan.singles)]
+        singles = self._series(1, plan.singles)
         return timing.Round(
             many=(min(r for r, _ in many), min(c for _, c in many)),
             single=_low_quartiles(singles) if singles else None,
         )
 
-    def _call(self, calls: int) -> tuple[float, float]:
+    def _series(self, calls: int, count: int) -> list[tuple[float, float]]:
+        """What calls took in so many exchanges; somewhere among them, at times, another that only checks."""
+        disguised_at = self._rng.randrange(count) if count and self._rng.random() < DISGUISED_SHARE else None
+        times = []
+        for number in range(count):
+            if number == disguised_at:
+                self._call(calls, is_disguised=True)
+            times.append(self._call(calls))
+        return times
+
+    def _call(self, calls: int, *, is_disguised: bool = False) -> tuple[float, float]:
         """What a call took of the reference and of the candidate, in ms, when so many are asked for at once."""
         with self._pair.uncounted():
-            blocks = [next(self._inputs) for _ in range(calls)]
+            blocks: Sequence[np.ndarray] = [next(self._inputs) for _ in range(calls)]
+            compare = self._compare
+            if is_disguised:
+                blocks, compare = self._disguise(blocks)
         if self._rng.random() < 0.5:
             truths = self._pair.truths(blocks)
             answers = self._pair.answers(blocks)
         else:
             answers = self._pair.answers(blocks)
             truths = self._pair.truths(blocks)
-        self._compare(blocks, answers, truths)
+        compare(blocks, answers, truths)
         exchange = self._exchanges[calls]
         reference_ms, candidate_ms = (
             timing.net_ms(asked.taken_ms, asked.outer_ms, exchange) / calls for asked in (truths, answers)

@@ -6,6 +6,7 @@ by the bytes in its arena when it answered.
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,12 +15,18 @@ from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
 from tasks.judge.right_answers import RightAnswers
+from tasks.judge.stopwatch import Compare
 from tasks.judge.study import Study
 from tasks.judge.verdict import Status
 from tasks.judge.wire import TensorSpec
 
 PLAIN = "plain"
 COMPARED, COMPARED_BYTES = 8, 64 << 20
+KEPT_SHARE = 0.25
+"""Of timed exchanges, those after which outputs of the one before are looked at again."""
+OVERWRITTEN = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
+DISGUISED = 2
+"""Calls compared of an exchange that is no timed one: in every detail, which takes longer."""
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
 FILLINGS = 0, 0, 0x80, 0x40
 """Bytes by which memory that nobody wrote reads as about 3e38 or -1.5, or is left as it is: then, as whenever a call is
@@ -169,8 +176,14 @@ class Trials:
         with self._pair.referees_turn():
             has_changed = not np.array_equal(ours, answer) and bool(np.array_equal(theirs, truth))
         if has_changed:
-            words = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
-            self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, words)
+            self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, OVERWRITTEN)
+
+    def _require_previous_kept(self) -> None:
+        """Refuse outputs that the last exchange has changed, where the reference's are as they were."""
+        with self._pair.uncounted():
+            is_kept, would_be = self._pair.have_kept(self._rng.random())
+        if not is_kept and would_be:
+            self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, OVERWRITTEN)
 
     def compare_timed(self, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers) -> None:
         """Compare the calls of one exchange: all where they are few and small, else some that nobody can foresee."""
@@ -188,12 +201,38 @@ class Trials:
             if are_right.all():
                 self._right_answers.add(ours, theirs)
         self.num_timed += len(slots)
+        if self._rng.random() < KEPT_SHARE:
+            self._require_previous_kept()
         if are_right.all():
             self._note_error(float(errors.max()))
             return
         for index, slot in enumerate(slots):
             self._require_inputs(are_unchanged[index])
             self._compare("timed_outputs", ours[index], theirs[index], given[index], PLAIN, slot=slot)
+
+    def disguise(self, blocks: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Compare]:
+        """Inputs of any distribution in the place of those of a timed exchange, to be compared as in a trial.
+
+        What is sure of a timed call, such as that inputs are plain, is what a candidate would rely on.
+        """
+        name = self._rng.choice([PLAIN, *self._study.distributions])
+        if name != PLAIN:
+            blocks = [self._study.pool.transformed(block, name, self._numpy_rng) for block in blocks]
+        return blocks, partial(self._compare_disguised, name)
+
+    def _compare_disguised(
+        self, distribution: str, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers
+    ) -> None:
+        slots = self._rng.sample(range(len(blocks)), min(len(blocks), DISGUISED))
+        for slot in slots:
+            self._require_form(answers.specs[slot])
+        with self._pair.uncounted(), self._pair.referees_turn():
+            ours, theirs = answers.several(slots), truths.several(slots)
+            are_unchanged = self._are_unchanged([blocks[slot] for slot in slots], slots)
+        for index, slot in enumerate(slots):
+            self._require_inputs(are_unchanged[index])
+            name = f"{distribution}_inputs"
+            self._compare(name, ours[index], theirs[index], blocks[slot], distribution, slot=slot)
 
     def _require_form(self, specs: Sequence[TensorSpec]) -> None:
         """Refuse outputs of another form."""

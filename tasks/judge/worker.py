@@ -67,7 +67,7 @@ class Worker:
         self._objects: list[list[torch.Tensor]] = []
         self._views: dict[tuple[int, torch.dtype, torch.Size], torch.Tensor] = {}
         self._held: dict[int, torch.Tensor | list[torch.Tensor]] = {}
-        self._answered: list[torch.Tensor] = []
+        self._answered: list[list[torch.Tensor]] = [[], []]  # in the last exchange, and in the one before
         self._usual_forms: list[tuple[torch.dtype, torch.Size]] = []
         self._may_answer_shortly = False
         self._answers_shortly = False
@@ -81,7 +81,7 @@ class Worker:
         frame = bytearray(FRAME_BYTES)
         receive, send, read = self._connection.recv_into, self._connection.send, QUESTION.unpack_from
         plain, words_of = torch.Tensor, array.array
-        answered, held = self._answered, self._held
+        exchanges, held = self._answered, self._held
         while num_bytes := receive(frame):
             if frame[0] != MARK:
                 message = json.loads(frame[:num_bytes])
@@ -92,6 +92,8 @@ class Worker:
                 send(self._answer(number, self.do_call, flags, filling, slot, count))
                 continue
             model, objects, usual, words = self._model, self._objects, self._usual_forms, [MARK, number]
+            exchanges.reverse()  # an output must outlive one more exchange, to be looked at again
+            answered = exchanges[0]
             answered.clear()
             result = outputs = output = None  # nothing of the last answer is in the way of the next
             try:
@@ -207,7 +209,7 @@ class Worker:
 
         Where outputs are only to be handed over once more, no model is called: that is what is taken off what is timed.
         """
-        self._answered.clear()
+        self._forget_exchange()
         forms, is_plain = [], self._takes_plain_calls
         for at in range(slot, slot + count):
             if flags & FRESH:
@@ -231,7 +233,7 @@ class Worker:
 
     def do_call_between_events(self, message: dict[str, Any]) -> dict[str, Any]:
         """The calls of one exchange as the device sees them. Outputs are handed over when the time is up."""
-        self._answered.clear()
+        self._forget_exchange()
         answered = {}
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         if message["cold"]:
@@ -249,7 +251,7 @@ class Worker:
 
         What a program asks for in single precision by name is widened too, unless it fails then.
         """
-        self._answered.clear()
+        self._forget_exchange()
         self._objects[0] = self._new_objects(0)
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
         model, tensors = precision.in_double(self._model, self._objects[0], **fields)
@@ -311,8 +313,13 @@ class Worker:
             forms = self._copy_out(tensors, self._slots[slot][1])
             return [[*form, path, 0] for form, path in zip(forms, paths, strict=True)]
         plain = [tensor.resolve_conj().resolve_neg().contiguous() for tensor in tensors]
-        self._answered += plain
+        self._answered[0] += plain
         return [[*_form(tensor), path, tensor.data_ptr()] for tensor, path in zip(plain, paths, strict=True)]
+
+    def _forget_exchange(self) -> None:
+        """Let go of what was answered in the exchange before the last."""
+        self._answered.reverse()
+        self._answered[0].clear()
 
     def _view(self, spec: TensorSpec, at: int) -> torch.Tensor:
         dtype = getattr(torch, spec.dtype)
