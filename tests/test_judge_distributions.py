@@ -215,12 +215,12 @@ def test_two_draws_mixed_are_like_neither_and_keep_to_their_places() -> None:
     assert found is not None
     for spec, start, place in zip(specs, offsets(specs)[0], where, strict=True):
         values, one, other = (items(block, spec, start) - place.nearest_to_zero for block in (found, *blocks[:2]))
-        with np.errstate(invalid="ignore"):
-            shares = np.round([values / one, values / other], 4)
-        candidates, counts = np.unique(shares, return_counts=True)
-        is_of = shares == candidates[counts.argmax()]  # of one, and of the other
-        assert is_of.any(axis=0).mean() > 0.98
-        assert 0.3 < is_of[0].mean() < 0.7
+        with np.errstate(invalid="ignore", divide="ignore"):
+            shares = np.stack([values / one, values / other])
+        is_of = (shares > 0.79) & (shares < 0.981)  # of one, and of the other
+        assert is_of.any(axis=0).all()
+        assert 0.4 < is_of[0].mean() < 0.8
+        assert len(np.unique(np.round(shares[is_of], 3))) > 100, "who knows one share must not know all"
 
 
 @pytest.mark.parametrize("low", [-1.0, 0.0, 1.0])

@@ -22,6 +22,7 @@ QUESTION = struct.Struct("<BBBxHHQ")
 """Mark, flags, filling, first slot, number of slots, id."""
 WORD_BYTES = 8
 MAX_ADDRESS = 1 << 63
+KEPT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +45,14 @@ class CallQuestion:
         """The question as a frame, with the id that its answer has to bear."""
         flags = AGAIN * self.again | FRESH * self.fresh | HOLD * self.hold | FILL * bool(self.filling)
         return QUESTION.pack(MARK, flags, self.filling, self.slot, self.count, number)
+
+
+def keeps_outputs(capacity: int) -> bool:
+    """Whether outputs that take so many bytes a call outlive the next exchange, so that they can be looked at again.
+
+    Larger ones are let go of: a program may have no room for them twice.
+    """
+    return capacity <= KEPT_BYTES
 
 
 def short_answer(frame: bytes) -> dict[str, Any]:

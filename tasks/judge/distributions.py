@@ -116,8 +116,9 @@ def mixed(
 ) -> np.ndarray | None:
     """Every value that of one draw or of another in the same place, by the toss of a coin, and a little smaller.
 
-    By how much is drawn anew for each tensor, or results for values that were seen before in their places could be
-    looked up. Takes a small part of the time of a draw, and is about as far from either as they are from each other.
+    By how much is drawn anew for each value, or results for values that were seen before in their places could be
+    looked up, and multiplied. Takes a small part of the time of a draw, and is about as far from either as they are
+    from each other.
     Nothing where a tensor has a structure, which is only ever drawn afresh.
     """
     places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
@@ -128,13 +129,16 @@ def mixed(
         if where.kind == "constant":
             continue
         values = items(block, spec, start)
-        tossed = random_integers(rng, 2, values, np.uint8)
+        tossed = random_integers(rng, 256, values, np.uint8)
         if where.is_mirrored:
             upper = np.triu(tossed.reshape(spec.shape), 1)
             tossed = (upper + np.swapaxes(upper, -1, -2)).reshape(-1)
-        values[:] = np.where(tossed == 1, items(other, spec, start), values)
+        values[:] = np.where(tossed % 2 == 1, items(other, spec, start), values)
         values -= where.nearest_to_zero
-        values *= rng.uniform(*_MIXED_SHARES)
+        shares = (tossed // 2).astype(values.dtype)  # 0 to 127, as the other bits are
+        shares *= (_MIXED_SHARES[1] - _MIXED_SHARES[0]) / 128 * rng.uniform(0.9, 1.0)
+        shares += _MIXED_SHARES[0]
+        values *= shares
         values += where.nearest_to_zero
     return block
 

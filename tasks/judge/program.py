@@ -9,7 +9,7 @@ import numpy as np
 
 from tasks.judge import remote_memory
 from tasks.judge.blocks import Blocks
-from tasks.judge.call_frames import MAX_ADDRESS, CallQuestion
+from tasks.judge.call_frames import MAX_ADDRESS, CallQuestion, keeps_outputs
 from tasks.judge.processes import Failure, Framed, WorkerProcess, in_json
 from tasks.judge.wire import MAX_TENSORS, TensorSpec, WireError, aligned, offsets
 
@@ -263,7 +263,8 @@ class Program:
         handed_over = self._handed_over(answer, [self.layout.outputs_at[slot] for slot in slots])
         self._last_places |= dict(zip(slots, handed_over, strict=True))
         outputs = LazyBytes(handed_over, self._several_at) if reads_later else [*map(self._bytes_at, handed_over)]
-        self._exchanges = [(handed_over, [] if isinstance(outputs, LazyBytes) else outputs), self._exchanges[0]]
+        is_kept = self.worker.is_readable and keeps_outputs(self.layout.capacity)
+        self._exchanges = [(handed_over, outputs if is_kept and isinstance(outputs, list) else []), self._exchanges[0]]
         return Answers(
             specs=[place.specs for place in handed_over],
             outputs=outputs,
@@ -283,7 +284,7 @@ class Program:
             share: from 0 to below 1, which of its calls.
         """
         places, outputs = self._exchanges[1]
-        if not outputs or not self.worker.is_readable:
+        if not outputs:
             return True
         index = int(share * len(outputs))
         return np.array_equal(self._bytes_at(places[index]), outputs[index])

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from tasks.judge import model_state, precision, values
-from tasks.judge.call_frames import AGAIN, FILL, FRESH, HOLD, MARK, QUESTION
+from tasks.judge.call_frames import AGAIN, FILL, FRESH, HOLD, MARK, QUESTION, keeps_outputs
 from tasks.judge.outputs import OutputRefusedError, Outputs, TooLargeError, flattened
 from tasks.judge.unwritten_memory import filled_memory
 from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
@@ -68,6 +68,8 @@ class Worker:
         self._views: dict[tuple[int, torch.dtype, torch.Size], torch.Tensor] = {}
         self._held: dict[int, torch.Tensor | list[torch.Tensor]] = {}
         self._answered: list[list[torch.Tensor]] = [[], []]  # in the last exchange, and in the one before
+        self._keeps_outputs = False
+        """Whether they outlive one more exchange, to be looked at again."""
         self._usual_forms: list[tuple[torch.dtype, torch.Size]] = []
         self._may_answer_shortly = False
         self._answers_shortly = False
@@ -92,7 +94,8 @@ class Worker:
                 send(self._answer(number, self.do_call, flags, filling, slot, count))
                 continue
             model, objects, usual, words = self._model, self._objects, self._usual_forms, [MARK, number]
-            exchanges.reverse()  # an output must outlive one more exchange, to be looked at again
+            if self._keeps_outputs:
+                exchanges.reverse()
             answered = exchanges[0]
             answered.clear()
             result = outputs = output = None  # nothing of the last answer is in the way of the next
@@ -191,6 +194,7 @@ class Worker:
         self._input_places = _places(self._inputs["specs"])
         self._slots, self._capacity = message["slots"], message["capacity"]
         self._copies_outputs = message["copies"]
+        self._keeps_outputs = keeps_outputs(self._capacity)
         self._takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
         self._usual_forms = [(getattr(torch, dtype), torch.Size(shape)) for dtype, shape in message["outputs"]]
         self._may_answer_shortly = bool(self._usual_forms) and self._takes_plain_calls and not self._copies_outputs
@@ -317,8 +321,9 @@ class Worker:
         return [[*_form(tensor), path, tensor.data_ptr()] for tensor, path in zip(plain, paths, strict=True)]
 
     def _forget_exchange(self) -> None:
-        """Let go of what was answered in the exchange before the last."""
-        self._answered.reverse()
+        """Let go of what was answered in the exchange before the last, or in the last if outputs are large."""
+        if self._keeps_outputs:
+            self._answered.reverse()
         self._answered[0].clear()
 
     def _view(self, spec: TensorSpec, at: int) -> torch.Tensor:
