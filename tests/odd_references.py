@@ -152,6 +152,13 @@ GOOD = {
         "y = self.linear(x).to(torch.float32) + torch.zeros(48, dtype=torch.float32)\n"
         "        return (y > 0).float() + y"
     ),
+    "a normal distribution from a seed of its own": program(
+        "torch.manual_seed(1)\n        return self.linear(x) + torch.normal(0.0, 1.0, size=(16, 48))"
+    ),
+    "looks at the bits of numbers": program(
+        "return self.linear(x) + (x.float().view(torch.int32) >> 23 & 255).float().mean()"
+    ),
+    "seeds itself by name": program(inputs="torch.manual_seed(seed=0)\n    return [torch.randn(16, 32)]"),
     "random numbers in place from a seed of its own": program(
         "torch.manual_seed(1)\n        return self.linear(x) + torch.empty(16, 48).normal_()"
     ),

@@ -101,8 +101,41 @@ def test_half_precision_is_moved_too(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(np.full(300, -100), id="a class that is ignored"),
+        pytest.param(np.full(2, 4), id="few numbers"),
+        pytest.param(np.arange(0, 3000, 10, dtype=np.int32), id="where sequences begin"),
+        pytest.param(np.linspace(0, 1, 300, dtype=np.float32), id="edges of bins"),
+        pytest.param(np.eye(20, dtype=np.float32).reshape(-1), id="a definite matrix"),
+    ],
+)
+def test_what_is_alike_in_every_draw_and_has_a_structure_stays_so(values: np.ndarray) -> None:
+    shape = [20, 20] if values.size == 400 else [values.size]
+    spec = TensorSpec.from_json([str(values.dtype), shape])
+    assert domain(spec, [values, values]).kind == "fixed"
+
+
+def test_places_in_a_row_get_another_order_within_their_row() -> None:
+    values = np.tile(np.arange(64), (32, 1))
+    spec = TensorSpec.from_json(["int64", [32, 64]])
+    where = domain(spec, [values.reshape(-1)] * 2)
+    found = transformed(
+        values.reshape(-1).view(np.uint8), [spec], [where], "unlike_constants", np.random.default_rng(1)
+    ).view(np.int64)
+    assert not np.array_equal(found, values.reshape(-1))
+    assert np.array_equal(np.sort(found.reshape(32, 64), axis=1), values)
+
+
+@pytest.mark.parametrize(
     ("value", "dtype", "expected"),
-    [(0, "int64", {0, 1}), (17, "int32", {16, 17}), (1, "uint8", {0, 1}), (0, "int8", {0, 1})],
+    [
+        (0, "int64", {0, 1}),
+        (17, "int32", {16, 17}),
+        (128, "uint8", {127, 128}),
+        (1, "uint8", {0, 1}),
+        (0, "int8", {0, 1}),
+    ],
 )
 def test_whole_numbers_that_are_all_alike_do_not_stay_so(value: int, dtype: str, expected: set[int]) -> None:
     values = np.full(SPEC.num_items, value, dtype=dtype)

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -63,9 +64,9 @@ def asked(connection: socket.socket, question: bytes) -> bytes:
 
 
 def place_of(pid: int) -> Place:
-    found = None
-    while found is None:
-        found = first_place(pid)
+    deadline = time.monotonic() + WAIT_S
+    while (found := first_place(pid)) is None:
+        assert time.monotonic() < deadline, "it waits nowhere"
     return found
 
 
@@ -96,10 +97,12 @@ def test_a_loop_within_a_call_of_the_model_or_another_system_call_is_elsewhere(q
 def test_a_connection_that_another_thread_has_taken_is_found_out() -> None:
     with looping() as (pid, connection):
         place = place_of(pid)
-        assert not is_shared(pid, place.connection)
+        assert not is_shared(pid, place)
         assert asked(connection, b"swap") == b"asked"
         assert not comes_to(pid, place, within_s=0.1)
-        assert is_shared(pid, place.connection)
+        deadline = time.monotonic() + WAIT_S
+        while not is_shared(pid, place):
+            assert time.monotonic() < deadline, "nobody else waits"
 
 
 def test_of_a_process_that_has_ended_or_asks_elsewhere_no_place_is_known() -> None:

@@ -81,7 +81,7 @@ def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
     if not (np.isfinite(low) and np.isfinite(high)):
         return fixed
     if all(np.array_equal(draw, draws[0]) for draw in draws):
-        return Domain(kind="constant", low=low, high=high)
+        return Domain(kind="constant", low=low, high=high) if _may_vary(spec, draws[0], low, high) else fixed
     if (
         spec.dtype == "bool"
         or spec.dtype in _WHOLE_DTYPES
@@ -231,15 +231,14 @@ def _rare_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random
 
 
 def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    """Where every draw was the same: another mask for a mask, a little noise for zeros, whole numbers in another order.
+    """Where every draw was the same: another mask for a mask, a little noise for zeros, places in another order.
 
     Whole numbers that are all alike become less by one here and there, which still is a place or a number of something,
     and zeros more by one.
     """
     values = on_host(values)
     is_uniform = where.low == where.high
-    is_mask = bool(((values == 0) | (values == 1)).all()) and values.size >= _MASK_VALUES
-    if spec.dtype == "bool" or (is_mask and not (is_uniform and where.low == 0.0)):
+    if spec.dtype == "bool" or (_is_mask(values) and not (is_uniform and where.low == 0.0)):
         changed = rng.integers(0, 2, values.size)
         length = spec.shape[-1] if spec.shape and values.size % spec.shape[-1] == 0 else 1
         rows = changed.reshape(-1, length)
@@ -247,8 +246,9 @@ def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: 
         return changed
     if spec.dtype in _WHOLE_DTYPES:
         if not is_uniform:
-            return rng.permutation(values)
-        return values + rng.integers(0, 2, values.size).astype(values.dtype) * (-1 if where.low > 0 else 1)
+            return rng.permuted(values.reshape(-1, _length_of_places(spec, values)), axis=1).reshape(-1)
+        steps = rng.integers(0, 2, values.size).astype(values.dtype)
+        return values - steps if where.low > 0 else values + steps
     if where.low == 0.0:
         return rng.normal(0.0, 0.1, values.size)
     return values * rng.uniform(0.8, 1.25, values.size)
@@ -276,6 +276,33 @@ def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:
         return False
     matrix = values[: spec.shape[-1] ** 2].reshape(spec.shape[-2:])
     return spec.shape[-1] > 1 and np.array_equal(matrix, matrix.T)
+
+
+def _may_vary(spec: TensorSpec, values: np.ndarray, low: float, high: float) -> bool:
+    """Whether a tensor that every draw has alike could as well be another: a mask, places in order, or plain numbers.
+
+    Whole numbers may be indices or counts. No move of them leaves what is surely valid, since on a device an index that
+    is out of range ends the process.
+    """
+    if spec.dtype in _WHOLE_DTYPES:
+        if values.size < _MASK_VALUES or low < 0:
+            return False
+        return low == high or _is_mask(values) or _length_of_places(spec, values) > 0
+    if low == high or (_is_mask(values) and not _is_definite(spec, values)):
+        return True
+    return not (is_structured(spec, values) or _is_definite(spec, values) or _is_mirrored(spec, values))
+
+
+def _is_mask(values: np.ndarray) -> bool:
+    return values.size >= _MASK_VALUES and bool(((values == 0) | (values == 1)).all())
+
+
+def _length_of_places(spec: TensorSpec, values: np.ndarray) -> int:
+    """How long the rows are, or all of it, that are 0, 1, 2 and so on in some order; 0 if they are not."""
+    for length in (spec.shape[-1] if spec.shape else 1, values.size):
+        if values.size % length == 0 and (np.sort(values.reshape(-1, length), axis=1) == np.arange(length)).all():
+            return length
+    return 0
 
 
 def _is_definite(spec: TensorSpec, values: np.ndarray) -> bool:
@@ -307,7 +334,8 @@ def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
     rows = head[: head.size // length * length].reshape(-1, length).astype(np.float64)
     if length > 2 and _is_sorted(rows[:64], axis=1):
         return True
-    if len(rows) > 1 and any(_are_alike(sums) for sums in (rows.sum(axis=1), (rows**2).sum(axis=1))):
+    rtol = 1e-2 if spec.dtype in _HALF_DTYPES else 1e-4
+    if len(rows) > 1 and any(_are_alike(sums, rtol) for sums in (rows.sum(axis=1), (rows**2).sum(axis=1))):
         return True
     if len(rows) < _SURE_ROWS or values.size != np.prod(spec.shape):
         return False
@@ -322,12 +350,12 @@ def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
 
 def _is_sorted(values: np.ndarray, *, axis: int) -> bool:
     """Whether everything along this axis grows, or falls, where there is enough to tell that from chance."""
-    chosen = tuple(slice(0, 64) for _ in values.shape)
+    chosen = tuple(slice(0, 64 if values.ndim <= 3 else 8) for _ in values.shape)
     steps = np.diff(values[chosen].astype(np.float64), axis=axis)
     if axis < values.ndim - 1 and steps.size < _SURE_ROWS:
         return False
     return bool((steps >= 0).all() or (steps <= 0).all())
 
 
-def _are_alike(sums: np.ndarray) -> bool:
-    return bool(np.allclose(sums, sums[0], rtol=1e-4, atol=1e-6))
+def _are_alike(sums: np.ndarray, rtol: float) -> bool:
+    return bool(np.allclose(sums, sums[0], rtol=rtol, atol=1e-6))

@@ -66,8 +66,9 @@ class Pair:
         self.candidate = Program(spawn(), self._layout)
         self._reference: Program | None = None
         self._names: list[str | None] = []
+        self._shapes: dict[str, Sequence[int]] = {}
         self.unheld: list[int] = []
-        """Weights of the reference that the candidate keeps nowhere."""
+        """Weights of the reference that the candidate keeps nowhere, or not as tensors that could be changed."""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
@@ -124,6 +125,7 @@ class Pair:
         if num_bytes > self.state_bytes:
             return False
         self._names = weights.names_in(rows, self.candidate.save_state(num_bytes, self._deadline), self._seed)
+        self._shapes = {name: spec.shape for name, spec, _ in rows}
         spare_items = other_items + sum(spec.num_items for name, spec, _ in rows if name not in self._names)
         unheld = [index for index, name in enumerate(self._names) if name is None and weights.is_free[index]]
         # What no seed changes cannot be tried through seeds: a tensor kept beside the state may be it, or anything.
@@ -143,7 +145,7 @@ class Pair:
     def load_state(self, state: np.ndarray) -> None:
         """Overwrite the weights of both in place."""
         rows = self._study.weights.rows
-        self.candidate.load_state(*self._study.weights.under_names(state, self._names), self._deadline)
+        self.candidate.load_state(*self._study.weights.under_names(state, self._names, self._shapes), self._deadline)
         self._ask_reference(lambda reference, deadline: reference.load_state(state, rows, deadline))
 
     def answer(

@@ -18,8 +18,12 @@ _WIDE: dict[Any, Any] = {
     torch.complex64: torch.complex128,
     torch.Tensor.float: torch.Tensor.double,
 }
-_DRAWN = (torch.rand, torch.randn, torch.rand_like, torch.randn_like)
-_DRAWN_IN_PLACE = (torch.Tensor.normal_, torch.Tensor.uniform_)
+_DRAWN = (torch.rand, torch.randn, torch.rand_like, torch.randn_like, torch.normal)
+_DRAWN_IN_PLACE = (
+    torch.Tensor.normal_,
+    torch.Tensor.uniform_,
+    *(found for name, found in vars(torch.nn.init).items() if name.endswith("_") and not name.startswith("_")),
+)
 AUTOCAST_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _TF32_DROPPED_BITS = 13
 
@@ -93,11 +97,21 @@ class _InDouble(TorchFunctionMode):
     ) -> Any:
         named = kwargs or {}
         if function in _DRAWN:
-            return widened(function(*args, **{"dtype": torch.float32, **named}))
-        if function in _DRAWN_IN_PLACE and args[0].dtype == torch.float64:
+            torch.set_default_dtype(torch.float32)
+            try:
+                return widened(function(*map(_narrow, args), **{name: _narrow(value) for name, value in named.items()}))
+            finally:
+                torch.set_default_dtype(torch.float64)
+        if function in _DRAWN_IN_PLACE and args and args[0].dtype == torch.float64:
             return args[0].copy_(function(torch.empty_like(args[0], dtype=torch.float32), *args[1:], **named))
+        if function is torch.Tensor.view and any(isinstance(each, torch.dtype) for each in (*args, *named.values())):
+            raise TypeError("bits have no meaning in another precision")
         function = _WIDE.get(function, function)
         return function(*map(_wide, args), **{name: _wide(value) for name, value in named.items()})
+
+
+def _narrow(value: Any) -> Any:
+    return value.to(torch.float32) if isinstance(value, torch.Tensor) and value.dtype == torch.float64 else value
 
 
 def _wide(value: Any) -> Any:

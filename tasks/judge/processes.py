@@ -199,17 +199,21 @@ class WorkerProcess:
 
         Nor is one that has ended called to account for it: whoever asks it next will notice.
         """
-        if self._place is None or select.select([self._pid_fd], [], [], 0)[0]:
+        if self._place is None or self._has_ended:
             return True
-        if is_shared(self.pid, self._place.connection):
+        if is_shared(self.pid, self._place):
             return False
         if self._place.is_like(Place.of(self.pid)):
             return True
         self.thaw()  # it may have been stopped on its way there
         try:
-            return comes_to(self.pid, self._place, within_s=RETURN_S)
+            return comes_to(self.pid, self._place, within_s=RETURN_S) or self._has_ended
         finally:
             self._freeze()
+
+    @property
+    def _has_ended(self) -> bool:
+        return bool(select.select([self._pid_fd], [], [], 0)[0])
 
     def _freeze(self) -> None:
         self._signal(signal.SIGSTOP)

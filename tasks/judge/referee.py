@@ -160,7 +160,7 @@ class Examination:
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
         self._evidence.require(steady, Status.UNSTABLE)
         if (charge := stopwatch.evenness.charge) > 1.0:
-            words = f"some calls do the work of others: on average they take {charge:.2f} times as long as the quickest"
+            words = f"calls take {charge:.2f} times as long as the quickest on average, unlike the reference's"
             self._evidence.passed("uneven_calls", words)
         return found.charged(charge)
 

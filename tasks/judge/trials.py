@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from tasks.judge.equality import Comparison, compare, form_mismatch, unknown_own_error
+from tasks.judge.equality import Comparison, compare, form_mismatch, is_inexact
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
@@ -18,13 +18,15 @@ from tasks.judge.right_answers import RightAnswers
 from tasks.judge.stopwatch import Compare
 from tasks.judge.study import Study
 from tasks.judge.verdict import Status
-from tasks.judge.wire import TensorSpec
+from tasks.judge.wire import TensorSpec, offsets
 
 PLAIN = "plain"
 COMPARED, COMPARED_BYTES = 8, 64 << 20
 KEPT_SHARE = 0.25
 """Of timed exchanges, those after which outputs of the one before are looked at again."""
 OVERWRITTEN = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
+INPUT_ERROR = 2.0**-8
+"""The share of its root mean square by which an input that is written to may differ: an eighth of what is allowed."""
 DISGUISED = 2
 """Calls compared of an exchange that is no timed one: in every detail, which takes longer."""
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
@@ -231,6 +233,8 @@ class Trials:
             are_unchanged = self._are_unchanged([blocks[slot] for slot in slots], slots)
         for index, slot in enumerate(slots):
             self._require_inputs(are_unchanged[index])
+            if self._study.changes_inputs:
+                self._require_changed_inputs(slot)
             name = f"{distribution}_inputs"
             self._compare(name, ours[index], theirs[index], blocks[slot], distribution, slot=slot)
 
@@ -252,14 +256,21 @@ class Trials:
             self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
 
     def _require_changed_inputs(self, slot: int) -> None:
-        """Refuse a candidate that leaves its inputs otherwise than a reference does that writes to them."""
+        """Refuse a candidate that leaves its inputs otherwise than a reference does that writes to them.
+
+        What is off by rounding is not looked into, so that far more of it is allowed than for outputs.
+        """
         specs = self._study.inputs.specs
         with self._pair.uncounted(), self._pair.referees_turn():
             ours, theirs = self._pair.inputs_by_now(slot=slot)
-            found = compare(ours, theirs, specs, [unknown_own_error(spec) for spec in specs])
-        if not found.is_equal:
-            words = f"the reference changes its inputs, and the candidate not like that: {found.detail}"
-            self._evidence.refuse("inputs_changed", Status.WRONG_OUTPUT, words.replace("output", "input"))
+            for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):
+                if not is_inexact(spec):
+                    continue
+                one, other = (block[start : start + spec.num_bytes] for block in (ours, theirs))
+                found = compare(one, other, [spec], [INPUT_ERROR])
+                if not found.is_equal:
+                    words = f"the reference changes input {index}, and the candidate not like that"
+                    self._evidence.refuse("inputs_changed", Status.WRONG_OUTPUT, f"{words}: {found.detail}")
 
     def _compared(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, is_timed: bool

@@ -4,6 +4,7 @@ Numbers, strings, None, lists, tuples, mappings and names of torch travel as JSO
 travel as bytes in the arena and are named here by their place. Floats that JSON has no word for travel as text.
 """
 
+import functools
 import importlib
 import json
 import math
@@ -54,12 +55,17 @@ def decode(data: Any, tensors: Sequence[Any]) -> Any:
         return tensors[body].item()
     if kind == "namedtuple":
         name, fields, items = body
-        return namedtuple(name, fields)(*(decode(item, tensors) for item in items))
+        return _named(name, *fields)(*(decode(item, tensors) for item in items))
     if kind == "tuple":
         return tuple(decode(item, tensors) for item in body)
     if kind == "dict":
         return {decode(key, tensors): decode(item, tensors) for key, item in body}
     return _DECODERS[kind](body)
+
+
+@functools.cache  # it is asked for in every call
+def _named(name: str, *fields: str) -> type:
+    return namedtuple(name, fields, rename=True)
 
 
 def is_list_of_tensors(arguments: Any, num_tensors: int) -> bool:
@@ -71,6 +77,8 @@ def is_list_of_tensors(arguments: Any, num_tensors: int) -> bool:
 def _encode(value: object, tensors: list[Any], carries_numbers: bool) -> Any:
     import torch
 
+    if isinstance(value, np.generic) and not isinstance(plain := value.item(), np.generic):
+        value = plain
     if carries_numbers and isinstance(value, bool | float | int):
         dtype = torch.bool if isinstance(value, bool) else torch.float64 if isinstance(value, float) else torch.int64
         return {"number": _number(torch.tensor(value, dtype=dtype), tensors)}
@@ -82,8 +90,6 @@ def _encode(value: object, tensors: list[Any], carries_numbers: bool) -> Any:
         return {"complex": repr(value)}
     if isinstance(value, list):
         return [_encode(item, tensors, carries_numbers) for item in value]
-    if isinstance(value, np.generic):
-        return _encode(value.item(), tensors, carries_numbers)
     if isinstance(value, tuple):
         items = [_encode(item, tensors, carries_numbers) for item in value]
         if fields := getattr(value, "_fields", None):

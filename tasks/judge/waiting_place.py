@@ -14,6 +14,8 @@ from typing import Self
 SETTLE_S, LOOK_S = 1.0, 0.001
 CONNECTION = 3
 """The descriptor on which workers are asked."""
+READING = {"x86_64": (0, 19, 45, 47), "aarch64": (63, 65, 207, 212)}
+"""The numbers of read, readv, recvfrom and recvmsg."""
 STACK_BYTES = 256
 """The C library enters a call 40 bytes deeper once there are threads; a call of the model takes 736 and more (by Python
 3.11 to 3.13 on x86-64)."""
@@ -54,6 +56,8 @@ class Place:
 
 def first_place(pid: int) -> Place | None:
     """Where a process that runs will soon wait for its first question; None if that cannot be known."""
+    if not os.access(f"/proc/{pid}/syscall", os.R_OK):
+        return None
     deadline = time.monotonic() + SETTLE_S
     while time.monotonic() < deadline:
         if (found := Place.of(pid)) and found == Place.of(pid):
@@ -72,8 +76,8 @@ def comes_to(pid: int, expected: Place, *, within_s: float) -> bool:
     return True
 
 
-def is_shared(pid: int, connection: str) -> bool:
-    """Whether another thread of the process waits for what comes over this connection, under whatever number."""
+def is_shared(pid: int, place: Place) -> bool:
+    """Whether another thread of the process waits for what comes over the same connection, under whatever number."""
     try:
         threads = [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != str(pid)]
     except OSError:
@@ -81,9 +85,11 @@ def is_shared(pid: int, connection: str) -> bool:
     for thread in threads:
         try:
             words = _waited_for(f"/proc/{pid}/task/{thread}/syscall")
-            if words and os.readlink(f"/proc/{pid}/fd/{int(words[1], 16)}") == connection:
+            if not words or int(words[0]) not in {*READING.get(os.uname().machine, ()), place.number}:
+                continue
+            if os.readlink(f"/proc/{pid}/fd/{int(words[1], 16)}") == place.connection:
                 return True
-        except OSError:  # it has ended, or its first argument is no descriptor
+        except OSError:  # it has ended, or that descriptor has been closed
             continue
     return False
 

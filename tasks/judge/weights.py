@@ -69,7 +69,7 @@ class Weights:
         return mixed
 
     def names_in(self, rows: Sequence[tuple[str, TensorSpec, str]], block: np.ndarray, seed: int) -> list[str | None]:
-        """Under which name a model made from the same seed keeps each tensor: one of equal form and bytes.
+        """Under which name a model made from the same seed keeps each tensor: one of equal dtype and bytes.
 
         Args:
             rows: of that model's state.
@@ -86,20 +86,28 @@ class Weights:
             fitting = (
                 name
                 for name in sorted(left, key=lambda name: name != own_name)
-                if left[name][0] == wanted[0] and np.array_equal(left[name][1], wanted[1])
+                if left[name][0].dtype == wanted[0].dtype and np.array_equal(left[name][1], wanted[1])
             )
             names.append(next(fitting, None))
             left.pop(names[-1] or "", None)
         return names
 
-    def under_names(self, state: np.ndarray, names: Sequence[str | None]) -> tuple[np.ndarray, list[list[Any]]]:
-        """The tensors that have a name, as a block of their own with its rows."""
+    def under_names(
+        self, state: np.ndarray, names: Sequence[str | None], shapes: Mapping[str, Sequence[int]]
+    ) -> tuple[np.ndarray, list[list[Any]]]:
+        """The tensors that have a name, as a block of their own with its rows.
+
+        Args:
+            shapes: by name, where they are others than the reference's.
+        """
         chosen = [(index, name) for index, name in enumerate(names) if name is not None]
         starts, num_bytes = offsets([self.specs[index] for index, _ in chosen])
         block = np.zeros(num_bytes, dtype=np.uint8)
         for start, (index, _) in zip(starts, chosen, strict=True):
             block[start : start + self.specs[index].num_bytes] = self._bytes(state, index)
-        return block, [[name, *self.rows[index][1:]] for index, name in chosen]
+        return block, [
+            [name, self.specs[index].dtype, list(shapes.get(name, self.specs[index].shape))] for index, name in chosen
+        ]
 
     def is_same_under_all_seeds(self, index: int) -> bool:
         first, *others = (self._bytes(state, index) for state in self.states.values())
@@ -129,7 +137,8 @@ class Weights:
         first = self._bytes(next(iter(self.states.values())), index)
         if not self.is_same_under_all_seeds(index):
             is_float = spec.dtype in ("float32", "float64") and spec.num_items > 0
-            return not (is_float and is_structured(spec, as_array(first, spec, 0)))
+            blocks = [self._bytes(state, index) for state in self.states.values()]
+            return not (is_float and all(is_structured(spec, as_array(block, spec, 0)) for block in blocks))
         values = first.reshape(max(spec.num_items, 1), -1)
         return spec.dtype.startswith("float") and spec.num_items > 1 and bool((values == values[0]).all())
 

@@ -259,10 +259,15 @@ class Worker:
         self._objects[0] = self._new_objects(0)
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
         model, tensors = precision.in_double(self._model, self._objects[0], **fields)
+        found = None
         try:
             with precision.asked_in_double():
                 found = self._called(model, tensors, in_double=True)
-        except Exception:  # noqa: BLE001 - whatever a program does that needs single precision
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - it needs single precision somewhere
+            model, tensors = None, []
+        if found is None:
             model, tensors = precision.in_double(self._model, self._new_objects(0), **fields)
             found = self._called(model, tensors, in_double=True)
         outputs, paths = flattened(found)
@@ -396,5 +401,5 @@ def _seeds_kept() -> Iterator[None]:
             for name in ("manual_seed", "manual_seed_all", "seed"):
                 if hasattr(module, name):
                     undone.callback(setattr, module, name, getattr(module, name))
-                    setattr(module, name, lambda *_: None)
+                    setattr(module, name, lambda *_, **__: None)
         yield
