@@ -2,7 +2,7 @@
 
 GROUP = "T1b patched accounting"
 PROBLEM = "short_chain"
-EXPECTED = "cheated"
+EXPECTED = ("cheated", "wrong_output")  # its loop keeps no output for the next exchange
 
 import json
 import os

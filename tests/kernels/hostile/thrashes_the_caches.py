@@ -2,7 +2,7 @@
 
 GROUP = "T9 slowed reference"
 PROBLEM = "row_softmax"
-EXPECTED = "cheated"
+EXPECTED = ("cheated", "wrong_output")  # its loop keeps no output for the next exchange
 
 import json
 import os
