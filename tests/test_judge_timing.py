@@ -200,11 +200,12 @@ def test_some_exchanges_among_the_timed_ones_only_check_and_their_times_do_not_c
         pair, blocks(), rounds=9, budget_s=3.0, compare=lambda *_: None, disguise=disguise, rng=random.Random(0)
     )
     rounds = [watch.take_round() for _ in range(40)]
-    assert 3 <= disguised.count(1) <= 20
+    assert 10 <= disguised.count(1) <= 30
     assert all(one.many == pytest.approx((2.0, 1.0)) for one in rounds)
 
 
-def test_a_candidate_whose_calls_do_the_work_of_others_is_charged_for_them() -> None:
+def test_a_candidate_whose_calls_do_the_work_of_others_is_charged_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.judge.stopwatch.DISGUISED_SHARE", 0.0)  # a call more would swap cheap and dear ones
     calls = itertools.count()
     uneven = stopwatch(SimulatedPair(each(0.9), lambda _: 0.4 if next(calls) % 2 else 1.4))
     even = stopwatch(SimulatedPair(each(0.9), each(0.4)))

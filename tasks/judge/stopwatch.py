@@ -17,7 +17,7 @@ Compare = Callable[[Sequence[np.ndarray], Answers, Answers], None]
 """Takes inputs, the candidate's answers and the truth; raises if they are not equal."""
 Disguise = Callable[[Sequence[np.ndarray]], tuple[Sequence[np.ndarray], Compare]]
 """Takes the inputs of an exchange; gives others in their place, and how what is answered to those is compared."""
-DISGUISED_SHARE = 0.25
+DISGUISED_SHARE = 0.5
 """Of the series of exchanges in a round, those with a trial among them that looks like one of them."""
 
 

@@ -68,6 +68,7 @@ class Trials:
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
         self._right_answers = RightAnswers(study.output_specs)
+        self._disguises: list[str] = []  # distributions still to come, before any comes again
         self.num_timed = 0
         """Timed calls that were compared."""
 
@@ -217,7 +218,10 @@ class Trials:
 
         What is sure of a timed call, such as that inputs are plain, is what a candidate would rely on.
         """
-        name = self._rng.choice([PLAIN, *self._study.distributions])
+        if not self._disguises:
+            names = [PLAIN, *self._study.distributions]
+            self._disguises = self._rng.sample(names, len(names))
+        name = self._disguises.pop()
         if name != PLAIN:
             blocks = [self._study.pool.transformed(block, name, self._numpy_rng) for block in blocks]
         return blocks, partial(self._compare_disguised, name)
