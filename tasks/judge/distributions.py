@@ -2,9 +2,9 @@
 
 What is valid is read off several draws of the problem itself: a value with both signs may be scaled and negated, one
 between two bounds stays between them, zeros stay zeros, what mirrors itself keeps doing so, and what has a structure
-(integers, masks, sorted rows, rows that sum to one, ends of intervals, positive definite matrices) is only ever drawn
-afresh. Some distributions leave that range, for
-references that compute just as well there: signs where none were negative, and other values where all were equal.
+(integers, masks, sorted rows, rows that sum to one, ends of intervals, positive definite matrices; structure.py) is
+only ever drawn afresh. Some distributions leave that range, for references that compute just as well there: signs where
+none were negative, and other values where all were equal.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,25 +15,27 @@ import numpy as np
 
 from tasks.judge.blocks import on_host, random_integers
 from tasks.judge.equality import as_array, put_array
+from tasks.judge.structure import (
+    HALF_DTYPES,
+    WHOLE_DTYPES,
+    is_definite,
+    is_mask,
+    is_mirrored,
+    is_structured,
+    length_of_places,
+    may_vary,
+)
 from tasks.judge.wire import TensorSpec, offsets
 
-_WHOLE_DTYPES = ("int64", "int32", "int16", "int8", "uint8")
-_HALF_DTYPES = ("float16", "bfloat16")
-_MOVED_DTYPES = ("float32", "float64", "bool", *_WHOLE_DTYPES, *_HALF_DTYPES)
+_MOVED_DTYPES = ("float32", "float64", "bool", *WHOLE_DTYPES, *HALF_DTYPES)
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
 _MIXED_SHARES = 0.8, 0.98
-_MASK_VALUES = 8
 _NEGLIGIBLE = 0.05
 # Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
 _PATTERN_32 = (0b1111_0000_1000_0000, 0b1001_0000_1000_0000)
 _PATTERN_64 = (_PATTERN_32[0] << 29 | 1 << 28, _PATTERN_32[1] << 29 | 1 << 28)
-_LOOKED_AT = 1 << 20  # structure shows in a part of a large tensor
-_SURE_ROWS = 48
-"""So many that values drawn one by one would not all be in order."""
-_COLUMNS_OF_INTERVALS = 8
-_DEFINITE_ROWS = 2048
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +57,7 @@ class Domain:
 def items(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
     """The tensor's memory within a block, flat and typed: a view, but a copy of float32 for half precision."""
     values = as_array(block, spec, start)
-    return values.astype(np.float32) if spec.dtype in _HALF_DTYPES else values
+    return values.astype(np.float32) if spec.dtype in HALF_DTYPES else values
 
 
 def domains(blocks: Sequence[np.ndarray], specs: Sequence[TensorSpec]) -> list[Domain]:
@@ -81,15 +83,15 @@ def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
     if not (np.isfinite(low) and np.isfinite(high)):
         return fixed
     if all(np.array_equal(draw, draws[0]) for draw in draws):
-        return Domain(kind="constant", low=low, high=high) if _may_vary(spec, draws[0], low, high) else fixed
+        return Domain(kind="constant", low=low, high=high) if may_vary(spec, draws[0], low, high) else fixed
     if (
         spec.dtype == "bool"
-        or spec.dtype in _WHOLE_DTYPES
-        or any(all(has(spec, draw) for draw in draws) for has in (is_structured, _is_definite))
+        or spec.dtype in WHOLE_DTYPES
+        or any(all(has(spec, draw) for draw in draws) for has in (is_structured, is_definite))
     ):
         return fixed
     kind: Literal["signed", "bounded"] = "signed" if low < 0 < high else "bounded"
-    return Domain(kind=kind, low=low, high=high, is_mirrored=_is_mirrored(spec, draws[0]))
+    return Domain(kind=kind, low=low, high=high, is_mirrored=is_mirrored(spec, draws[0]))
 
 
 def transformed(
@@ -106,7 +108,7 @@ def transformed(
             values[:] = np.asarray(_MOVES[name](values, spec, where, rng), like=values)
             if where.kind != "constant":
                 values[zeros] = 0
-            if spec.dtype in _HALF_DTYPES:
+            if spec.dtype in HALF_DTYPES:
                 put_array(block, spec, start, values)
     return block
 
@@ -118,11 +120,10 @@ def mixed(
 
     By how much is drawn anew for each value, or results for values that were seen before in their places could be
     looked up, and multiplied. Takes a small part of the time of a draw, and is about as far from either as they are
-    from each other.
-    Nothing where a tensor has a structure, which is only ever drawn afresh.
+    from each other. Nothing where a tensor has a structure, which is only ever drawn afresh.
     """
     places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
-    if any(where.kind == "fixed" or spec.dtype in _HALF_DTYPES for spec, _, where in places):
+    if any(where.kind == "fixed" or spec.dtype in HALF_DTYPES for spec, _, where in places):
         return None
     block = one.copy()
     for spec, start, where in places:
@@ -202,7 +203,7 @@ def _one_sided(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.rand
     Who rounds operands is off by the same share everywhere then, and no average hides it. To those who do not they are
     numbers like any others: there are no ties, and sums err as usual.
     """
-    if spec.dtype in _HALF_DTYPES:  # nothing is left of so few bits
+    if spec.dtype in HALF_DTYPES:  # nothing is left of so few bits
         return values
     is_single = values.dtype == np.float32
     width, (given, ones) = (16, _PATTERN_32) if is_single else (45, _PATTERN_64)
@@ -238,15 +239,15 @@ def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: 
     """
     values = on_host(values)
     is_uniform = where.low == where.high
-    if spec.dtype == "bool" or (_is_mask(values) and not (is_uniform and where.low == 0.0)):
+    if spec.dtype == "bool" or (is_mask(values) and not (is_uniform and where.low == 0.0)):
         changed = rng.integers(0, 2, values.size)
         length = spec.shape[-1] if spec.shape and values.size % spec.shape[-1] == 0 else 1
         rows = changed.reshape(-1, length)
         rows[np.arange(len(rows)), rng.integers(0, length, len(rows))] = where.high  # no row without any
         return changed
-    if spec.dtype in _WHOLE_DTYPES:
+    if spec.dtype in WHOLE_DTYPES:
         if not is_uniform:
-            return rng.permuted(values.reshape(-1, _length_of_places(spec, values)), axis=1).reshape(-1)
+            return rng.permuted(values.reshape(-1, length_of_places(spec, values)), axis=1).reshape(-1)
         steps = rng.integers(0, 2, values.size).astype(values.dtype)
         return values - steps if where.low > 0 else values + steps
     if where.low == 0.0:
@@ -269,93 +270,3 @@ _ALIKE = ("negated", "large", "small")
 """Moves that leave equal values equal."""
 DISTRIBUTIONS = tuple(_MOVES)
 """The most telling first."""
-
-
-def _is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:
-    if len(spec.shape) < 2 or spec.shape[-1] != spec.shape[-2] or values.size != np.prod(spec.shape):
-        return False
-    matrix = values[: spec.shape[-1] ** 2].reshape(spec.shape[-2:])
-    return spec.shape[-1] > 1 and np.array_equal(matrix, matrix.T)
-
-
-def _may_vary(spec: TensorSpec, values: np.ndarray, low: float, high: float) -> bool:
-    """Whether a tensor that every draw has alike could as well be another: a mask, places in order, or plain numbers.
-
-    Whole numbers may be indices or counts. No move of them leaves what is surely valid, since on a device an index that
-    is out of range ends the process.
-    """
-    if spec.dtype in _WHOLE_DTYPES:
-        if values.size < _MASK_VALUES or low < 0:
-            return False
-        return low == high or _is_mask(values) or _length_of_places(spec, values) > 0
-    if low == high or (_is_mask(values) and not _is_definite(spec, values)):
-        return True
-    return not (is_structured(spec, values) or _is_definite(spec, values) or _is_mirrored(spec, values))
-
-
-def _is_mask(values: np.ndarray) -> bool:
-    return values.size >= _MASK_VALUES and bool(((values == 0) | (values == 1)).all())
-
-
-def _length_of_places(spec: TensorSpec, values: np.ndarray) -> int:
-    """How long the rows are, or all of it, that are 0, 1, 2 and so on in some order; 0 if they are not."""
-    for length in (spec.shape[-1] if spec.shape else 1, values.size):
-        if values.size % length == 0 and (np.sort(values.reshape(-1, length), axis=1) == np.arange(length)).all():
-            return length
-    return 0
-
-
-def _is_definite(spec: TensorSpec, values: np.ndarray) -> bool:
-    """Whether these are symmetric matrices, but for rounding, of which those looked at are positive definite."""
-    if len(spec.shape) < 2 or not 1 < spec.shape[-1] == spec.shape[-2] or values.size != np.prod(spec.shape):
-        return False
-    size = spec.shape[-1]
-    if size > _DEFINITE_ROWS:
-        return False
-    matrices = values.reshape(-1, size, size)[: max(1, _LOOKED_AT // size**2)].astype(np.float64)
-    mirrored = np.swapaxes(matrices, -1, -2)
-    if not np.allclose(matrices, mirrored, rtol=1e-4, atol=1e-5 * float(np.abs(matrices).max())):
-        return False
-    try:
-        np.linalg.cholesky(matrices + mirrored)
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
-    """Whether one draw looks like a mask, something sorted, ends of intervals, shares, or vectors of one length."""
-    head = values[:_LOOKED_AT]
-    if len(np.unique(head[:4096][head[:4096] != 0])) <= min(_MASK_VALUES, values.size // 2):
-        return True
-    length = spec.shape[-1] if spec.shape else 0
-    if length < 2 or values.size % length or length > head.size:
-        return False
-    rows = head[: head.size // length * length].reshape(-1, length).astype(np.float64)
-    if length > 2 and _is_sorted(rows[:64], axis=1):
-        return True
-    rtol = 1e-2 if spec.dtype in _HALF_DTYPES else 1e-4
-    if len(rows) > 1 and any(_are_alike(sums, rtol) for sums in (rows.sum(axis=1), (rows**2).sum(axis=1))):
-        return True
-    if len(rows) < _SURE_ROWS or values.size != np.prod(spec.shape):
-        return False
-    if length <= _COLUMNS_OF_INTERVALS and any(
-        (rows[:, low] <= rows[:, high]).all() or (rows[:, low] >= rows[:, high]).all()
-        for high in range(length)
-        for low in range(high)
-    ):
-        return True
-    return any(_is_sorted(values.reshape(spec.shape), axis=axis) for axis in range(len(spec.shape) - 1))
-
-
-def _is_sorted(values: np.ndarray, *, axis: int) -> bool:
-    """Whether everything along this axis grows, or falls, where there is enough to tell that from chance."""
-    chosen = tuple(slice(0, 64 if values.ndim <= 3 else 8) for _ in values.shape)
-    steps = np.diff(values[chosen].astype(np.float64), axis=axis)
-    if axis < values.ndim - 1 and steps.size < _SURE_ROWS:
-        return False
-    return bool((steps >= 0).all() or (steps <= 0).all())
-
-
-def _are_alike(sums: np.ndarray, rtol: float) -> bool:
-    return bool(np.allclose(sums, sums[0], rtol=rtol, atol=1e-6))

@@ -189,14 +189,10 @@ class Pair:
 
     def inputs_by_now(self, *, slot: int) -> tuple[np.ndarray, np.ndarray]:
         """The candidate's and the reference's inputs as they are after the call. Within a referee's turn, as above."""
-        programs = (self.candidate, self._reference)
-        assert programs[1] is not None, "the reference has been called"
-        ours, theirs = (
-            program.worker.arena.read_block(program.layout.inputs_at[slot], self.input_bytes)
-            for program in programs
-            if program is not None
-        )
-        return ours, theirs
+        assert self._reference is not None, "it has been called"
+        at = self._layout.inputs_at[slot]
+        ours, theirs = self.candidate.worker.arena, self._reference.worker.arena
+        return ours.read_block(at, self.input_bytes), theirs.read_block(at, self.input_bytes)
 
     def referees_turn(self) -> contextlib.AbstractContextManager[None]:
         """For what is computed here with inputs and outputs."""

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from tasks.judge.distributions import is_structured, perturbed
+from tasks.judge.distributions import perturbed
 from tasks.judge.equality import as_array
+from tasks.judge.structure import is_structured
 from tasks.judge.wire import TensorSpec, offsets
 
 CHANGED_SHARE = 0.25

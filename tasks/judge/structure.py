@@ -1,0 +1,107 @@
+"""What a tensor's values have that would be lost if they were moved one by one: an order, a sum, a symmetry.
+
+Values are flat, as they lie in the tensor's memory, and on the host.
+"""
+
+import numpy as np
+
+from tasks.judge.wire import TensorSpec
+
+WHOLE_DTYPES = ("int64", "int32", "int16", "int8", "uint8")
+HALF_DTYPES = ("float16", "bfloat16")
+MASK_VALUES = 8
+_LOOKED_AT = 1 << 20  # structure shows in a part of a large tensor
+_SURE_ROWS = 48
+"""So many that values drawn one by one would not all be in order."""
+_COLUMNS_OF_INTERVALS = 8
+_DEFINITE_ROWS = 2048
+
+
+def may_vary(spec: TensorSpec, values: np.ndarray, low: float, high: float) -> bool:
+    """Whether a tensor that every draw has alike could as well be another: a mask, places in order, or plain numbers.
+
+    Whole numbers may be indices or counts, and on a device an index that is out of range ends the process: so they may
+    only where another order, or one less, is as valid. Zeros become ones, which no table of a single row takes.
+    """
+    if spec.dtype in WHOLE_DTYPES:
+        if values.size < MASK_VALUES or low < 0:
+            return False
+        return low == high or is_mask(values) or length_of_places(spec, values) > 0
+    if low == high or (is_mask(values) and not is_definite(spec, values)):
+        return True
+    return not (is_structured(spec, values) or is_definite(spec, values) or is_mirrored(spec, values))
+
+
+def is_mask(values: np.ndarray) -> bool:
+    return values.size >= MASK_VALUES and bool(((values == 0) | (values == 1)).all())
+
+
+def length_of_places(spec: TensorSpec, values: np.ndarray) -> int:
+    """How long the rows are, or all of it, that are 0, 1, 2 and so on in some order; 0 if they are not."""
+    for length in (spec.shape[-1] if spec.shape else 1, values.size):
+        if values.size % length == 0 and (np.sort(values.reshape(-1, length), axis=1) == np.arange(length)).all():
+            return length
+    return 0
+
+
+def is_definite(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether these are symmetric matrices, but for rounding, of which those looked at are positive definite."""
+    if len(spec.shape) < 2 or not 1 < spec.shape[-1] == spec.shape[-2] or values.size != np.prod(spec.shape):
+        return False
+    size = spec.shape[-1]
+    if size > _DEFINITE_ROWS:
+        return False
+    matrices = values.reshape(-1, size, size)[: max(1, _LOOKED_AT // size**2)].astype(np.float64)
+    mirrored = np.swapaxes(matrices, -1, -2)
+    if not np.allclose(matrices, mirrored, rtol=1e-4, atol=1e-5 * float(np.abs(matrices).max())):
+        return False
+    try:
+        np.linalg.cholesky(matrices + mirrored)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether one draw looks like a mask, something sorted, ends of intervals, shares, or vectors of one length."""
+    head = values[:_LOOKED_AT]
+    if len(np.unique(head[:4096][head[:4096] != 0])) <= min(MASK_VALUES, values.size // 2):
+        return True
+    length = spec.shape[-1] if spec.shape else 0
+    if length < 2 or values.size % length or length > head.size:
+        return False
+    rows = head[: head.size // length * length].reshape(-1, length).astype(np.float64)
+    if length > 2 and _is_sorted(rows[:64], axis=1):
+        return True
+    rtol = 1e-2 if spec.dtype in HALF_DTYPES else 1e-4
+    if len(rows) > 1 and any(_are_alike(sums, rtol) for sums in (rows.sum(axis=1), (rows**2).sum(axis=1))):
+        return True
+    if len(rows) < _SURE_ROWS or values.size != np.prod(spec.shape):
+        return False
+    if length <= _COLUMNS_OF_INTERVALS and any(
+        (rows[:, low] <= rows[:, high]).all() or (rows[:, low] >= rows[:, high]).all()
+        for high in range(length)
+        for low in range(high)
+    ):
+        return True
+    return any(_is_sorted(values.reshape(spec.shape), axis=axis) for axis in range(len(spec.shape) - 1))
+
+
+def is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:
+    if len(spec.shape) < 2 or spec.shape[-1] != spec.shape[-2] or values.size != np.prod(spec.shape):
+        return False
+    matrix = values[: spec.shape[-1] ** 2].reshape(spec.shape[-2:])
+    return spec.shape[-1] > 1 and np.array_equal(matrix, matrix.T)
+
+
+def _is_sorted(values: np.ndarray, *, axis: int) -> bool:
+    """Whether everything along this axis grows, or falls, where there is enough to tell that from chance."""
+    chosen = tuple(slice(0, 64 if values.ndim <= 3 else 8) for _ in values.shape)
+    steps = np.diff(values[chosen].astype(np.float64), axis=axis)
+    if axis < values.ndim - 1 and steps.size < _SURE_ROWS:
+        return False
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _are_alike(sums: np.ndarray, rtol: float) -> bool:
+    return bool(np.allclose(sums, sums[0], rtol=rtol, atol=1e-6))
