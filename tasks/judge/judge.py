@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
-from tasks.errors import FullDeviceError, MachineError, WorkerError
+from tasks.errors import DisturbedError, FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
 from tasks.judge.compilers import NATIVE
 from tasks.judge.cuda import ALONE_SHARE, MEMORY_SHARE, Device
@@ -26,7 +26,7 @@ from tasks.judge.processes import WorkerProcess
 from tasks.judge.program import Layout
 from tasks.judge.referee import Circumstances, Examination
 from tasks.judge.reference import LARGE_LAYOUT, LAYOUT
-from tasks.judge.room import Room
+from tasks.judge.room import HadCompany, Room
 from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Seat, Slot, Slots, num_in_hand
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
@@ -189,10 +189,13 @@ class Judge:
         evidence: Evidence,
         circumstances: Circumstances,
     ) -> None:
-        num_failed, is_crowded = 0, False
+        num_failed, is_crowded, is_disturbed = 0, False, False
         while True:
             evidence.checks.clear()
-            with self._alone() if is_crowded else self._room.shared(), circumstances.seat as seat:
+            with (
+                self._entrance(is_crowded=is_crowded, is_disturbed=is_disturbed) as had_company,
+                circumstances.seat as seat,
+            ):
                 if NATIVE not in screened.compilers:  # all others have seconds of work at most before they are measured
                     seat.take()
                 server = self._living_fork_server()
@@ -211,6 +214,8 @@ class Judge:
                         if is_crowded:
                             raise
                         is_crowded = True
+                    elif had_company() and self._may_be_disturbed(error):
+                        is_disturbed = True
                     elif isinstance(error, WorkerError):
                         num_failed += 1
                         if num_failed == ATTEMPTS:
@@ -218,16 +223,27 @@ class Judge:
                     else:
                         raise
 
+    def _entrance(self, *, is_crowded: bool, is_disturbed: bool) -> contextlib.AbstractContextManager[HadCompany]:
+        if is_crowded:
+            return self._alone_with_all_memory()
+        return self._room.alone() if is_disturbed else self._room.shared()
+
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone_with_all_memory(self) -> Iterator[HadCompany]:
         """Be inside with nobody else, and with nothing kept from before; what needs so much room is not kept either."""
-        with self._room.alone():
+        with self._room.alone() as had_company:
             self._studies.drop_all()
             with contextlib.nullcontext() if self._device is None else blocks.more_memory(self._device.index):
                 try:
-                    yield
+                    yield had_company
                 finally:
                     self._studies.drop_all()
+
+    def _may_be_disturbed(self, error: Exception) -> bool:
+        """Whether a judgement ended so because of what others did; the long tier itself says what is timed again."""
+        if isinstance(error, RefusedError):
+            return error.status is Status.UNSTABLE and self._params.tier != "long"
+        return isinstance(error, DisturbedError)
 
     def _may_be_crowded(self, error: Exception) -> bool:
         """Whether a judgement failed because others left its device no memory, whoever found that out."""

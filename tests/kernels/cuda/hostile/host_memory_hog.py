@@ -1,4 +1,4 @@
-"""Takes 24 GiB of the host's memory, and then answers rightly."""
+"""Takes 48 GiB of the host's memory, and then answers rightly."""
 
 PROBLEM = "row_rms"
 EXPECTED = "crashed"
@@ -14,6 +14,6 @@ class ModelNew(nn.Module):
         self.blocks = []
 
     def forward(self, x):
-        while len(self.blocks) < 24:
+        while len(self.blocks) < 48:
             self.blocks.append(torch.ones(1 << 28))
         return x.square().mean(dim=1).sqrt()
