@@ -4,7 +4,6 @@ DVC runs this as ``python -m flows.evaluate``; so can you.
 """
 
 import csv
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ from rich.console import Console
 
 from flows.engine import DATA, Stage, run_stage, say
 from flows.parts.accounting import Expenses, accounted
+from flows.parts.contenders import fastest_first, time_again
 from flows.parts.judging import Court, court
 from flows.parts.records import read_candidates, read_taught, read_verdicts
 from flows.parts.sampling import Draw, as_samples, build_requests, draw
@@ -145,20 +145,14 @@ def _time_contenders(
     known = [candidate for name in stages for candidate in read_candidates(name)]
     known += _distinct(drawn)
     texts = {candidate.candidate_id: candidate for candidate in reversed(known)}
-    fastest: dict[str, dict[str, float]] = defaultdict(dict)
-    for verdict in judged:
-        if verdict.speedup is not None and verdict.candidate_id in texts:
-            fastest[verdict.problem_id][verdict.candidate_id] = verdict.speedup
-    contenders = [
-        texts[candidate_id]
-        for speedups in fastest.values()
-        for candidate_id in sorted(speedups, key=lambda name: -speedups[name])[
-            : stage.params.evaluate.contenders_per_problem
-        ]
-    ]
+    waiting = fastest_first(texts, judged)
     with court(stage, problems, journal="contenders.jsonl", workers=1) as judges:
-        judges.recover(contenders)
-        verdicts = judges.judge(contenders, desc="timing the best again")
+        judges.recover(candidate for of_problem in waiting.values() for candidate in of_problem)
+        contenders, verdicts = time_again(
+            waiting,
+            lambda batch: judges.judge(batch, desc="timing the best again"),
+            at_once=stage.params.evaluate.contenders_per_problem,
+        )
     return best_kernels(problems.values(), contenders, verdicts), verdicts
 
 
