@@ -55,10 +55,6 @@ class FullDeviceError(WorkerError):
     """Others have filled the memory of the device. Whoever comes later, or alone, may have better luck."""
 
 
-class DisturbedError(WorkerError):
-    """Another candidate may have kept the device busy until the time was up. Whoever is alone will know."""
-
-
 class HistoryBusyError(RetryableError):
     """Another process held the history's lock for longer than we wait."""
 

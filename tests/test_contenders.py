@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from flows.parts.contenders import CHANCES, fastest_first, time_again
+from flows.parts.contenders import ROUNDS, fastest_first, time_again
 from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate
 from tests.history_builders import candidate, distinct, verdict
@@ -23,11 +23,16 @@ class NotedJudge:
         return [verdict(each, status=Status.CORRECT if each in self._sound else Status.WRONG_OUTPUT) for each in batch]
 
 
-def test_the_fastest_by_any_of_its_timings_come_first_and_what_is_not_correct_does_not_come() -> None:
-    wrong = candidate("class ModelNew: ...  # wrong\n")
-    texts = {each.candidate_id: each for each in (SLOW, MIDDLE, FAST, OTHER, wrong)}
-    speedups = [(SLOW, 1.1), (MIDDLE, 1.2), (FAST, 0.9), (OTHER, 1.0), (FAST, 1.5)]
-    judged = [verdict(wrong, status=Status.CRASHED), *(verdict(each, speedup=speedup) for each, speedup in speedups)]
+def test_the_fastest_by_their_last_verdict_come_first_and_what_it_does_not_find_correct_does_not_come() -> None:
+    failed = candidate("class ModelNew: ...  # correct at first\n")
+    texts = {each.candidate_id: each for each in (SLOW, MIDDLE, FAST, OTHER, failed)}
+    judged = [
+        verdict(SLOW, speedup=9.0),
+        verdict(failed, speedup=8.0),
+        *(verdict(each, speedup=speedup) for each, speedup in ((MIDDLE, 1.2), (OTHER, 1.0), (FAST, 1.5))),
+        verdict(SLOW, speedup=1.1),
+        verdict(failed, status=Status.WRONG_OUTPUT),
+    ]
     assert fastest_first(texts, judged) == {"level1/relu": [FAST, MIDDLE, SLOW], "level1/tanh": [OTHER]}
 
 
@@ -52,5 +57,5 @@ def test_so_many_as_are_to_be_compared_are_judged_together() -> None:
 
 def test_a_problem_of_which_everything_fails_comes_to_an_end() -> None:
     judge = NotedJudge()
-    time_again({FAST.problem_id: distinct(CHANCES + 3)}, judge, at_once=1)
-    assert [len(batch) for batch in judge.asked] == [1] * CHANCES
+    time_again({FAST.problem_id: distinct(ROUNDS + 3)}, judge, at_once=1)
+    assert [len(batch) for batch in judge.asked] == [1] * ROUNDS

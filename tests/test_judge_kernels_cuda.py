@@ -14,7 +14,7 @@ from tests.judge_builders import kernels
 
 KERNELS = {kernel.name: kernel for kernel in kernels(device="cuda")}
 # A build through load_inline takes a minute, and the libraries of CUDA several gigabytes of addresses.
-PARAMS = JudgeParams(device="cuda:0", workers=6, trials=3, rounds=5, timeout_s=180.0, memory_bytes=16 << 30)
+PARAMS = JudgeParams(device="cuda:0", workers=4, trials=3, rounds=5, timeout_s=180.0, memory_bytes=16 << 30)
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 

@@ -1,8 +1,7 @@
-"""A program that may compile its kernels for a minute keeps nobody waiting for the device, nor is another to blame."""
+"""A program that may compile its kernels for a minute keeps nobody waiting for the device."""
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -10,11 +9,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from tasks.errors import DisturbedError
 from tasks.judge.fork_server import ForkServer
-from tasks.judge.lease import FirstRuns, Lease
+from tasks.judge.lease import Lease
 from tasks.judge.reference import LAYOUT, Reference
-from tasks.judge.wire import DeadlineError
 from tests.judge_builders import problem
 
 AT_LARGE, WAITS, ALONE = (False, False), (True, False), (True, True)
@@ -24,7 +21,6 @@ class NotedLease:
     """In the place of a GPU's lease: lets everybody through, and notes who is to wait and who finds cold caches."""
 
     def __init__(self) -> None:
-        self.first_runs = FirstRuns()
         self.turns: list[tuple[bool, bool]] = []
         self.events: list[str] = []
 
@@ -94,27 +90,3 @@ def test_inputs_are_laid_in_within_the_turn_and_before_the_caches_are_flushed(
     lease.events.clear()
     reference.call(inputs.block)
     assert lease.events == ["begins", "laid in", "flushed", "ends"]
-
-
-OTHER = 1
-
-
-def test_who_is_late_beside_the_first_run_of_another_is_not_to_blame(reference: Reference, lease: NotedLease) -> None:
-    reference.weights([0])
-    with lease.first_runs.noted(OTHER), pytest.raises(DisturbedError):
-        reference.worker.ask("inputs", time.monotonic())
-
-
-def test_who_is_late_beside_nobody_is_to_blame(reference: Reference, lease: NotedLease) -> None:
-    reference.weights([0])
-    with lease.first_runs.noted(OTHER):
-        pass
-    with pytest.raises(DeadlineError):
-        reference.worker.ask("inputs", time.monotonic())
-
-
-def test_a_first_run_that_is_late_has_none_but_itself_beside_it(reference: Reference, lease: NotedLease) -> None:
-    assert not lease.first_runs.has_other(reference.worker.pid)
-    with lease.first_runs.noted(reference.worker.pid):
-        assert not lease.first_runs.has_other(reference.worker.pid)
-        assert lease.first_runs.has_other(OTHER)

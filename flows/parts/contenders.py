@@ -6,21 +6,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from tasks.judge.verdict import Verdict
 from tasks.variants.candidate import Candidate
 
-CHANCES = 4
-"""How often a problem's next ones come, where all before failed: it ends though a reference has become unusable."""
+ROUNDS = 4
+"""How often candidates of a problem are timed again, the fastest included, before it has no best kernel."""
 
 
 def fastest_first(texts: Mapping[str, Candidate], verdicts: Iterable[Verdict]) -> dict[str, list[Candidate]]:
-    """The correct candidates of every problem that has any, by the best of their speedups so far.
+    """The candidates of every problem whose last verdict is correct, by the speedup of that.
+
+    The last one is the freshest: an earlier one got the candidate taught, shown or rewarded, so it was, likely, lucky.
 
     Args:
         texts: by candidate id; what is not among them cannot be timed again.
+        verdicts: in the order in which they were given.
     """
+    last = {verdict.candidate_id: verdict for verdict in verdicts if verdict.candidate_id in texts}
     speedups: dict[str, dict[str, float]] = defaultdict(dict)
-    for verdict in verdicts:
-        if verdict.speedup is not None and verdict.candidate_id in texts:
-            of_problem = speedups[verdict.problem_id]
-            of_problem[verdict.candidate_id] = max(verdict.speedup, of_problem.get(verdict.candidate_id, 0.0))
+    for verdict in last.values():
+        if verdict.speedup is not None:
+            speedups[verdict.problem_id][verdict.candidate_id] = verdict.speedup
     return {
         problem_id: [texts[name] for name in sorted(of_problem, key=lambda name: -of_problem[name])]
         for problem_id, of_problem in speedups.items()
@@ -44,7 +47,7 @@ def time_again(
     """
     candidates: list[Candidate] = []
     verdicts: list[Verdict] = []
-    for _ in range(CHANCES):
+    for _ in range(ROUNDS):
         if not (batch := [candidate for of_problem in waiting.values() for candidate in of_problem[:at_once]]):
             break
         found = judge(batch)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
-from tasks.errors import DisturbedError, FullDeviceError, MachineError, WorkerError
+from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
 from tasks.judge.compilers import NATIVE
 from tasks.judge.cuda import ALONE_SHARE, MEMORY_SHARE, Device
@@ -129,6 +129,8 @@ class Judge:
     ) -> Verdict:
         """What one candidate is worth. Safe to call from several threads; waits for a free core.
 
+        A judgement that others of this judge may have disturbed is done once more when those have ended.
+
         Args:
             seed: decides the order of rounds and the choice of inputs and weights; inputs themselves also depend on a
                 secret of this judge, so that no candidate can know them.
@@ -191,7 +193,7 @@ class Judge:
     ) -> None:
         num_failed, is_crowded, is_disturbed = 0, False, False
         while True:
-            evidence.checks.clear()
+            evidence.clear()
             with (
                 self._entrance(is_crowded=is_crowded, is_disturbed=is_disturbed) as had_company,
                 circumstances.seat as seat,
@@ -240,10 +242,8 @@ class Judge:
                     self._studies.drop_all()
 
     def _may_be_disturbed(self, error: Exception) -> bool:
-        """Whether a judgement ended so because of what others did; the long tier itself says what is timed again."""
-        if isinstance(error, RefusedError):
-            return error.status is Status.UNSTABLE and self._params.tier != "long"
-        return isinstance(error, DisturbedError)
+        """Whether a timing did not settle, perhaps for others' noise. In the long tier the caller decides on that."""
+        return isinstance(error, RefusedError) and error.status is Status.UNSTABLE and self._params.tier != "long"
 
     def _may_be_crowded(self, error: Exception) -> bool:
         """Whether a judgement failed because others left its device no memory, whoever found that out."""

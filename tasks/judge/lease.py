@@ -5,7 +5,6 @@ time depend, have the device to themselves, one exchange at a time, with cold ca
 """
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator
 
@@ -27,34 +26,10 @@ BUSY_FACTOR, BUSY_MS = 4.0, 1.0
 MIN_FREE_BYTES, MAX_SHARE, LOOK_S = 2 << 30, 0.2, 0.25
 
 
-class FirstRuns:
-    """Which workers do now what their programs have not done before, and may never end. Thread safe."""
-
-    def __init__(self) -> None:
-        self._pids: set[int] = set()
-        self._lock = threading.Lock()
-
-    @contextlib.contextmanager
-    def noted(self, pid: int) -> Iterator[None]:
-        with self._lock:
-            self._pids.add(pid)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._pids.remove(pid)
-
-    def has_other(self, pid: int) -> bool:
-        with self._lock:
-            return bool(self._pids - {pid})
-
-
 class Lease:
     """Hands a device to one worker at a time, of all judges on this machine. Thread safe."""
 
     def __init__(self, device: Device) -> None:
-        self.first_runs = FirstRuns()
-        """Kernels of theirs run beside whoever has the turn, and one that never ends leaves the device to nobody."""
         self._device = device
         self._look_at = 0.0
         self._is_short_of_memory = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import DisturbedError, FullDeviceError, WorkerError
+from tasks.errors import FullDeviceError, WorkerError
 from tasks.judge import blocks, remote_memory
 from tasks.judge.call_frames import MARK, short_answer
 from tasks.judge.cuda import DeviceArena
@@ -129,7 +129,6 @@ class WorkerProcess:
         Raises:
             Failure: if the program failed while obeying.
             DeadlineError: if there is no answer by the deadline, on time.monotonic.
-            DisturbedError: likewise, if it may be due to a kernel of another worker that does not end.
             WireError: if the process ended or answers nonsense.
         """
         if self._lease is None:
@@ -141,21 +140,13 @@ class WorkerProcess:
             self._done.add(kind)
             alone = operation in ALONE and not may_compile
             waits = not may_compile and operation not in AT_LARGE
-            first_run = self._lease.first_runs.noted(self.pid) if may_compile else contextlib.nullcontext()
-            with self._lease.turn(self.pid, waits=waits) as waited_s, first_run:
+            with self._lease.turn(self.pid, waits=waits) as waited_s:
                 begun_at = time.monotonic()
                 lay_in()
                 if alone:
                     self._lease.flush()
                 self._waited_s += waited_s + time.monotonic() - begun_at
-                try:
-                    answer, taken = self._exchange(deadline + self._waited_s, framed)
-                except DeadlineError:
-                    if self._lease.first_runs.has_other(self.pid):
-                        raise DisturbedError(
-                            "no answer in time, beside a program that was run for the first time"
-                        ) from None
-                    raise
+                answer, taken = self._exchange(deadline + self._waited_s, framed)
                 if alone:
                     taken = replace(taken, outer_ms=taken.outer_ms + self._lease.await_quiet())
         if answer.get("id") != self._last_id:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 HadCompany = Callable[[], bool]
-"""Whether anybody else has been inside since."""
+"""Tells whoever is inside whether anybody else has been there since they came in."""
 
 
 class Room:

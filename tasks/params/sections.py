@@ -214,7 +214,7 @@ class EvaluateParams:
     """
     contenders_per_problem: Count
     """So many of the fastest correct candidates of each problem are timed afresh before one is called the best; the
-    next ones, too, where none of these is correct again."""
+    next ones, up to three times, where none of these is correct again."""
     baselines: tuple[Literal["compile", "compile_reduce_overhead", "cuda_graph"], ...]
     """What is timed besides eager, over which every speedup is measured anyway; all but compile need CUDA."""
     bootstrap: Annotated[Integer, Field(ge=100)]
