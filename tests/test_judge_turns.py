@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -23,6 +24,7 @@ class NotedLease:
     def __init__(self) -> None:
         self.turns: list[tuple[bool, bool]] = []
         self.events: list[str] = []
+        self.busy_s = 0.0
 
     @contextlib.contextmanager
     def turn(self, _: int, *, waits: bool) -> Iterator[float]:
@@ -36,7 +38,8 @@ class NotedLease:
         self.events.append("flushed")
 
     def await_quiet(self) -> float:
-        return 0.0
+        time.sleep(self.busy_s)
+        return 1e3 * self.busy_s
 
 
 @pytest.fixture
@@ -90,3 +93,14 @@ def test_inputs_are_laid_in_within_the_turn_and_before_the_caches_are_flushed(
     lease.events.clear()
     reference.call(inputs.block)
     assert lease.events == ["begins", "laid in", "flushed", "ends"]
+
+
+def test_time_for_which_others_keep_the_device_busy_is_not_the_workers(reference: Reference, lease: NotedLease) -> None:
+    reference.weights([0])
+    inputs = reference.draw(0, carries_numbers=False)
+    reference.expect_inputs(inputs)
+    reference.call(inputs.block)
+    lease.busy_s = 1.0
+    deadline = time.monotonic() + 0.9
+    for _ in range(2):
+        reference._program.call(inputs.block, deadline)

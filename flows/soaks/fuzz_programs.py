@@ -156,6 +156,7 @@ def _frame(rng: random.Random) -> bytes:
         "outputs": rng.choice(([[["float32", [128, 512]]]], _value(rng, 4), [_value(rng, 3)], [[_value(rng, 2)]])),
         "state": _value(rng, 3),
         "compiled_frames": _value(rng, 1),
+        "own_kernels": _value(rng, 1),
         "error": rng.choice((None, None, _value(rng, 2), {"kind": _value(rng, 1), "text": _value(rng, 1)})),
     }
     kept = {key: value for key, value in answer.items() if rng.random() < 0.8}

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeGuard
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
@@ -75,6 +75,7 @@ class Judge:
         )
         self._server: ForkServer | None = None
         self._server_lock = threading.Lock()
+        self._num_out_of_time = 0
         self._is_open = False
         self._scratch: ScratchFolder | None = None
         self._device: Device | None = None
@@ -192,12 +193,18 @@ class Judge:
         circumstances: Circumstances,
     ) -> None:
         num_failed, is_crowded, is_disturbed = 0, False, False
+        out_of_time: tuple[int, RefusedError] | None = None
         while True:
-            evidence.clear()
             with (
                 self._entrance(is_crowded=is_crowded, is_disturbed=is_disturbed) as had_company,
                 circumstances.seat as seat,
             ):
+                if out_of_time is not None:  # those who were beside it have ended by now
+                    number, refusal = out_of_time
+                    if number == self._num_out_of_time:
+                        raise refusal
+                    out_of_time = None
+                evidence.clear()
                 if NATIVE not in screened.compilers:  # all others have seconds of work at most before they are measured
                     seat.take()
                 server = self._living_fork_server()
@@ -218,6 +225,9 @@ class Judge:
                         is_crowded = True
                     elif had_company() and self._may_be_disturbed(error):
                         is_disturbed = True
+                    elif had_company() and self._may_be_held_up(error):
+                        is_disturbed = True
+                        out_of_time = self._next_out_of_time(), error
                     elif isinstance(error, WorkerError):
                         num_failed += 1
                         if num_failed == ATTEMPTS:
@@ -244,6 +254,19 @@ class Judge:
     def _may_be_disturbed(self, error: Exception) -> bool:
         """Whether a timing did not settle, perhaps for others' noise. In the long tier the caller decides on that."""
         return isinstance(error, RefusedError) and error.status is Status.UNSTABLE and self._params.tier != "long"
+
+    def _may_be_held_up(self, error: Exception) -> TypeGuard[RefusedError]:
+        """Whether somebody's kernel that does not end may have kept the device from one that ran out of time.
+
+        Whoever did that runs out of time after those whom it held up, so that the last of them is to blame.
+        """
+        is_timeout = isinstance(error, RefusedError) and error.status is Status.TIMEOUT
+        return is_timeout and self._device is not None
+
+    def _next_out_of_time(self) -> int:
+        with self._server_lock:
+            self._num_out_of_time += 1
+            return self._num_out_of_time
 
     def _may_be_crowded(self, error: Exception) -> bool:
         """Whether a judgement failed because others left its device no memory, whoever found that out."""

@@ -219,11 +219,14 @@ class Pair:
         """Ask the reference for nothing but to copy the outputs of the held call so many times."""
         return self._ask_reference(lambda reference, deadline: reference.recopy(deadline, slot=0, times=calls))
 
-    def num_graphs(self) -> int:
-        """How many graphs the candidate's process says that it has compiled or captured."""
+    def num_made(self) -> tuple[int, int]:
+        """How many graphs, and how many kernels that are mapped nowhere, the candidate's process says it has made."""
         answer = self.candidate.worker.ask("loaded", self._deadline)
-        counts = [answer.get(name) for name in ("compiled_frames", "captured_graphs")]
-        return sum(count for count in counts if isinstance(count, int))
+
+        def num_of(*names: str) -> int:
+            return sum(count for name in names if isinstance(count := answer.get(name), int))
+
+        return num_of("compiled_frames", "captured_graphs"), num_of("own_kernels")
 
     def close(self) -> None:
         """End both processes."""

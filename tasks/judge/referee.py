@@ -95,9 +95,9 @@ class Examination:
                 self._circumstances.seat.take()
             trials.run(self._params.trials)
             found = self._measure(trials)
+            num_graphs, num_kernels = self._pair.num_made()
             self._evidence.track = observed_track(
-                self._pair.candidate.worker.pid,
-                compiled_frames=self._pair.num_graphs(),
+                self._pair.candidate.worker.pid, num_graphs=num_graphs, num_kernels=num_kernels
             )
             if reason := self._jump(found):
                 found = self._look_again(candidate, found, reason)

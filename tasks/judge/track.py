@@ -9,18 +9,24 @@ _INDUCTOR_FOLDER = "/inductor/"
 _TRITON_OWN = "cuda_utils."
 
 
-def observed_track(pid: int, *, compiled_frames: int) -> Track:
+def observed_track(pid: int, *, num_graphs: int, num_kernels: int) -> Track:
     """The deepest change that running the candidate brought about.
 
-    KERNEL when it mapped executable code that it made itself, GRAPH when the graph compiler made code or said that it
-    was at work (the one thing here that the candidate could claim falsely: it decides a label, nothing else).
+    KERNEL when it mapped executable code that it made itself, GRAPH when the graph compiler made code. What its process
+    says a candidate could claim falsely: it decides a label, nothing else.
+
+    Args:
+        num_graphs: that its process says were compiled or captured.
+        num_kernels: that it says were compiled for a device, which leave no mapping behind.
     """
+    if num_kernels:
+        return Track.KERNEL
     made = _made_code(pid)
-    if compiled_frames:  # what Triton compiles for itself on first use; its users also have a launcher for each kernel
+    if num_graphs:  # what Triton compiles for itself on first use; its users also have a launcher for each kernel
         made = {path for path in made if not Path(path).name.startswith(_TRITON_OWN)}
     if any(_INDUCTOR_FOLDER not in path for path in made):
         return Track.KERNEL
-    return Track.GRAPH if made or compiled_frames else Track.FRAMEWORK
+    return Track.GRAPH if made or num_graphs else Track.FRAMEWORK
 
 
 def _maps(pid: int) -> str:

@@ -278,10 +278,17 @@ class Worker:
         return {"outputs": [form]}
 
     def do_loaded(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Whether graphs were compiled or captured here: a hint about the track, never about the verdict."""
+        """What was compiled or captured here: a hint about the track, never about the verdict."""
         frames = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("frames", {})
-        captured = sum(type(found) is torch.cuda.CUDAGraph for found in gc.get_objects()) if self._memory.is_cuda else 0
-        return {"compiled_frames": int(frames.get("ok", 0)), "captured_graphs": captured}
+        kinds = [type(found) for found in gc.get_objects()] if self._memory.is_cuda else []
+        own_kernel = getattr(
+            sys.modules.get("torch.cuda._utils"), "_CudaKernel", None
+        )  # made by NVRTC, and mapped nowhere
+        return {
+            "compiled_frames": int(frames.get("ok", 0)),
+            "captured_graphs": sum(kind is torch.cuda.CUDAGraph for kind in kinds),
+            "own_kernels": sum(kind is own_kernel for kind in kinds),
+        }
 
     def _lay_in(self, arguments: Any, message: dict[str, Any]) -> dict[str, Any]:
         """Lay the tensors of a call's arguments into the arena; returns what else there is to know about them."""
