@@ -64,8 +64,14 @@ def studies() -> Iterator[Studies]:
 
 @pytest.mark.parametrize(
     ("columns", "times", "tried"),
-    [(64, 1, [SMALL]), (64, 128, [SMALL, LARGE]), (8192, 1, [SMALL, LARGE])],
-    ids=["small", "large outputs", "large inputs"],
+    [
+        (64, 1, [SMALL]),
+        (64, 48, [SMALL, LARGE]),
+        (64, 128, [SMALL, LARGE]),
+        (64, 192, [SMALL, LARGE]),
+        (8192, 1, [SMALL, LARGE]),
+    ],
+    ids=["small", "large in double precision", "large outputs", "too large in double precision", "large inputs"],
 )
 def test_room_is_made_where_it_is_needed(
     columns: int, times: int, tried: list[Layout], studies: Studies, spawn: Spawn, rooms: list[Layout]

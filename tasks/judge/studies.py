@@ -99,17 +99,19 @@ class Studies:
         try:
             for layout in smaller:
                 with contextlib.suppress(NoRoomError):
-                    return _studied(problem, spawn, layout)
+                    return _studied(problem, spawn, layout, fits_doubled=True)
             return _studied(problem, spawn, largest)
         except BadProblemError as error:
             self._bad[problem.problem_hash] = str(error)
             raise
 
 
-def _studied(problem: Problem, spawn: Callable[[Layout], WorkerProcess], layout: Layout) -> Study:
+def _studied(
+    problem: Problem, spawn: Callable[[Layout], WorkerProcess], layout: Layout, *, fits_doubled: bool = False
+) -> Study:
     worker = spawn(layout)
     try:
-        return Study(problem, worker, layout)
+        return Study(problem, worker, layout, fits_doubled=fits_doubled)
     except BaseException:
         worker.end()
         raise

@@ -19,7 +19,16 @@ from tasks.judge.distributions import DISTRIBUTIONS
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout
-from tasks.judge.reference import CLASS_NAME, FILE_NAME, LAYOUT, LIMIT_S, BadProblemError, Reference, refusal
+from tasks.judge.reference import (
+    CLASS_NAME,
+    FILE_NAME,
+    LAYOUT,
+    LIMIT_S,
+    BadProblemError,
+    NoRoomError,
+    Reference,
+    refusal,
+)
 from tasks.judge.weights import Weights
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.judge.yardstick import PLAIN, Yardstick
@@ -53,11 +62,15 @@ class Study:
     changes_inputs: bool
     """Whether the reference writes to its inputs, so that a candidate may."""
 
-    def __init__(self, problem: Problem, worker: WorkerProcess, layout: Layout = LAYOUT) -> None:
+    def __init__(
+        self, problem: Problem, worker: WorkerProcess, layout: Layout = LAYOUT, *, fits_doubled: bool = False
+    ) -> None:
         """Study the problem.
 
         Args:
             layout: of the worker's arena.
+            fits_doubled: whether outputs have to find room in double precision too, without which little is known
+                about rounding.
 
         Raises:
             BadProblemError: if the reference cannot serve as the truth.
@@ -66,6 +79,7 @@ class Study:
         self.problem = problem
         self.worker = worker
         self._room = layout
+        self._fits_doubled = fits_doubled
         self.output_specs: list[TensorSpec] = []
         self.distributions: list[str] = []
         self._secret = random.SystemRandom()
@@ -207,6 +221,9 @@ class Study:
         self.short_outputs = self.output_specs if self._reference.is_plain else []
         self.changes_inputs = not self._reference.has_inputs(block)
         self.yardstick = Yardstick(self.output_specs, self.problem.precision, turn=self.worker.referees_turn)
+        num_bytes = offsets(equality.widened(self.output_specs))[1]
+        if self._fits_doubled and num_bytes > self._room.capacity:
+            raise NoRoomError(f"the outputs take {num_bytes} bytes in double precision")
         if not any(spec.num_items for spec in self.output_specs):
             raise BadProblemError("the reference returns no values")
         if not equality.has_numbers(outputs, self.output_specs):
