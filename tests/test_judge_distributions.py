@@ -305,3 +305,43 @@ def test_a_mixture_of_matrices_that_equal_their_transposes_equals_its_own() -> N
     matrices = items(found, spec, 0).reshape(3, 64, 64)
     assert np.array_equal(matrices, matrices.transpose(0, 2, 1))
     assert not np.array_equal(found, blocks[0])
+
+
+def complex_kind(draw: Callable[[], np.ndarray]) -> str:
+    draws = [draw().astype(np.complex64) for _ in range(3)]
+    spec = TensorSpec.from_json(["complex64", list(draws[0].shape)])
+    return domains([each.reshape(-1).view(np.uint8) for each in draws], [spec])[0].kind
+
+
+def normal(*sizes: int) -> np.ndarray:
+    found: np.ndarray = RNG.standard_normal(sizes) + 1j * RNG.standard_normal(sizes)
+    return found
+
+
+def hermitian(size: int) -> np.ndarray:
+    matrix = normal(size, size)
+    return matrix + matrix.conj().T
+
+
+@pytest.mark.parametrize(
+    ("draw", "kind"),
+    [
+        pytest.param(lambda: normal(16, 32), "signed", id="normal"),
+        pytest.param(lambda: RNG.random((16, 32)) + 1j * RNG.random((16, 32)), "bounded", id="positive halves"),
+        pytest.param(lambda: np.exp(6j * RNG.random((16, 32))), "fixed", id="numbers of length 1"),
+        pytest.param(lambda: hermitian(16), "fixed", id="hermitian"),
+    ],
+)
+def test_complex_numbers_are_two_real_ones(draw: Callable[[], np.ndarray], kind: str) -> None:
+    assert complex_kind(draw) == kind
+
+
+def test_complex_inputs_are_moved() -> None:
+    spec = TensorSpec.from_json(["complex64", [8, 16]])
+    blocks = [normal(8, 16).astype(np.complex64).reshape(-1).view(np.uint8) for _ in range(2)]
+    where = domains(blocks, [spec])
+    negated = transformed(blocks[0], [spec], where, "negated", RNG)
+    assert np.array_equal(negated.view(np.complex64), -blocks[0].view(np.complex64))
+    both = mixed(blocks[0], blocks[1], [spec], where, RNG)
+    assert both is not None
+    assert not np.array_equal(both, blocks[0])

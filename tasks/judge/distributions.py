@@ -19,6 +19,7 @@ from tasks.judge.structure import (
     HALF_DTYPES,
     WHOLE_DTYPES,
     is_definite,
+    is_hermitian,
     is_mask,
     is_mirrored,
     is_structured,
@@ -28,6 +29,7 @@ from tasks.judge.structure import (
 from tasks.judge.wire import TensorSpec, offsets
 
 _MOVED_DTYPES = ("float32", "float64", "bool", *WHOLE_DTYPES, *HALF_DTYPES)
+_REAL_DTYPES = {"complex64": "float32", "complex128": "float64"}
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
@@ -60,14 +62,29 @@ def items(block: np.ndarray, spec: TensorSpec, start: int) -> np.ndarray:
     return values.astype(np.float32) if spec.dtype in HALF_DTYPES else values
 
 
+def in_reals(spec: TensorSpec) -> TensorSpec:
+    """The form of the same memory as real numbers: of complex ones, two in place of each, in a last dimension.
+
+    >>> in_reals(TensorSpec.from_json(["complex64", [3, 4]])).to_json()
+    ['float32', [3, 4, 2], [8, 2, 1]]
+    """
+    dtype = _REAL_DTYPES.get(spec.dtype)
+    if dtype is None:
+        return spec
+    return TensorSpec(dtype=dtype, shape=(*spec.shape, 2), stride=(*(2 * step for step in spec.stride), 1))
+
+
 def domains(blocks: Sequence[np.ndarray], specs: Sequence[TensorSpec]) -> list[Domain]:
     """What several draws of the inputs say about each of them."""
-    return [
-        domain(spec, [items(block, spec, start) for block in blocks])
-        if spec.dtype in _MOVED_DTYPES
-        else Domain(kind="fixed")
-        for spec, start in zip(specs, offsets(specs)[0], strict=True)
-    ]
+    found = []
+    for spec, start in zip(specs, offsets(specs)[0], strict=True):
+        is_moved = spec.dtype in _MOVED_DTYPES or spec.dtype in _REAL_DTYPES
+        if not is_moved or is_hermitian(spec, as_array(blocks[0], spec, start)):
+            found.append(Domain(kind="fixed"))
+        else:
+            real = in_reals(spec)
+            found.append(domain(real, [items(block, real, start) for block in blocks]))
+    return found
 
 
 def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
@@ -99,7 +116,7 @@ def transformed(
 ) -> np.ndarray:
     """A copy of the inputs in one block, moved to another part of their domains."""
     block = block.copy()
-    for spec, start, where in zip(specs, offsets(specs)[0], domains, strict=True):
+    for spec, start, where in zip(map(in_reals, specs), offsets(specs)[0], domains, strict=True):
         if where.kind == "fixed" or (where.is_mirrored and name not in _ALIKE):
             continue
         if (where.kind == "constant") == (name == "unlike_constants"):
@@ -122,7 +139,8 @@ def mixed(
     looked up, and multiplied. Takes a small part of the time of a draw, and is about as far from either as they are
     from each other. Nothing where a tensor has a structure, which is only ever drawn afresh.
     """
-    places = [place for place in zip(specs, offsets(specs)[0], domains, strict=True) if place[0].num_items]
+    all_places = zip(map(in_reals, specs), offsets(specs)[0], domains, strict=True)
+    places = [place for place in all_places if place[0].num_items]
     if any(where.kind == "fixed" or spec.dtype in HALF_DTYPES for spec, _, where in places):
         return None
     block = one.copy()

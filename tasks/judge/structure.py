@@ -44,6 +44,18 @@ def length_of_places(spec: TensorSpec, values: np.ndarray) -> int:
     return 0
 
 
+def is_hermitian(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether these are complex matrices, as pairs of numbers, that equal their conjugate transposes."""
+    shape = spec.shape
+    if not spec.dtype.startswith("complex") or len(shape) < 2 or not 1 < shape[-1] == shape[-2]:
+        return False
+    if values.size != 2 * np.prod(shape):
+        return False
+    matrices = values.reshape(-1, shape[-1], shape[-1], 2)
+    conjugated = np.swapaxes(matrices, 1, 2) * np.array([1, -1], values.dtype)
+    return np.allclose(matrices, conjugated, rtol=1e-5, atol=0.0)
+
+
 def is_definite(spec: TensorSpec, values: np.ndarray) -> bool:
     """Whether these are symmetric matrices, but for rounding, of which those looked at are positive definite."""
     if len(spec.shape) < 2 or not 1 < spec.shape[-1] == spec.shape[-2] or values.size != np.prod(spec.shape):
