@@ -20,6 +20,7 @@ from tasks.judge.screen import CLASS_NAME
 from tasks.judge.study import CLASS_NAME as REFERENCE_NAME
 from tasks.judge.study import FILE_NAME, LIMIT_S, Study
 from tasks.judge.timing import MAX_CALLS
+from tasks.judge.weights import Joined
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.variants.candidate import Candidate
 
@@ -66,6 +67,7 @@ class Pair:
         self.candidate = Program(spawn(), self._layout)
         self._reference: Program | None = None
         self._names: list[str | None] = []
+        self._joined: list[Joined] = []
         self._shapes: dict[str, Sequence[int]] = {}
         self.unheld: list[int] = []
         """Weights of the reference that the candidate keeps nowhere, or not as tensors that could be changed."""
@@ -124,10 +126,18 @@ class Pair:
         num_bytes = offsets([spec for _, spec, _ in rows])[1]
         if num_bytes > self.state_bytes:
             return False
-        self._names = weights.names_in(rows, self.candidate.save_state(num_bytes, self._deadline), self._seed)
+        found = self.candidate.save_state(num_bytes, self._deadline)
+        self._names = weights.names_in(rows, found, self._seed)
+        self._joined = weights.joined_in(rows, found, self._seed, self._names)
         self._shapes = {name: spec.shape for name, spec, _ in rows}
-        spare_items = other_items + sum(spec.num_items for name, spec, _ in rows if name not in self._names)
-        unheld = [index for index, name in enumerate(self._names) if name is None and weights.is_free[index]]
+        known = {*self._names, *(each.name for each in self._joined)}
+        spare_items = other_items + sum(spec.num_items for name, spec, _ in rows if name not in known)
+        joined = {index for each in self._joined for index in each.indices}
+        unheld = [
+            index
+            for index, name in enumerate(self._names)
+            if name is None and index not in joined and weights.is_free[index]
+        ]
         # What no seed changes cannot be tried through seeds: a tensor kept beside the state may be it, or anything.
         self.unheld = [
             index
@@ -145,7 +155,8 @@ class Pair:
     def load_state(self, state: np.ndarray) -> None:
         """Overwrite the weights of both in place."""
         rows = self._study.weights.rows
-        self.candidate.load_state(*self._study.weights.under_names(state, self._names, self._shapes), self._deadline)
+        under_names = self._study.weights.under_names(state, self._names, self._shapes, self._joined)
+        self.candidate.load_state(*under_names, self._deadline)
         self._ask_reference(lambda reference, deadline: reference.load_state(state, rows, deadline))
 
     def answer(

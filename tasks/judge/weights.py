@@ -1,6 +1,7 @@
 """The weights of a problem's model under several seeds, and others that a trained model could have."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,15 @@ from tasks.judge.structure import is_structured
 from tasks.judge.wire import TensorSpec, offsets
 
 CHANGED_SHARE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Joined:
+    """One tensor of a candidate's state that is several of the reference's, one after the other in its memory."""
+
+    name: str
+    spec: TensorSpec
+    indices: tuple[int, ...]
 
 
 class Weights:
@@ -93,22 +103,65 @@ class Weights:
             left.pop(names[-1] or "", None)
         return names
 
+    def joined_in(
+        self, rows: Sequence[tuple[str, TensorSpec, str]], block: np.ndarray, seed: int, names: Sequence[str | None]
+    ) -> list[Joined]:
+        """The tensors of a model made from the same seed that are made of several which have no name there.
+
+        Where pieces are alike, such as two biases of zeros, they are taken for being in the reference's order.
+
+        Args:
+            rows: of that model's state.
+            block: its bytes.
+            names: what names_in has found.
+        """
+        left = {index for index, name in enumerate(names) if name is None and self.specs[index].num_bytes}
+        found = []
+        for (name, spec, _), start in zip(rows, offsets([spec for _, spec, _ in rows])[0], strict=True):
+            if name in names:
+                continue
+            pieces = self._pieces_of(block[start : start + spec.num_bytes], spec.dtype, seed, sorted(left))
+            if len(pieces) > 1:
+                found.append(Joined(name=name, spec=spec, indices=tuple(pieces)))
+                left.difference_update(pieces)
+        return found
+
+    def _pieces_of(self, values: np.ndarray, dtype: str, seed: int, left: list[int]) -> list[int]:
+        """Tensors that make up these bytes one after the other; none if the bytes are anything besides."""
+        at, pieces = 0, []
+        while at < values.size:
+            for index in left:
+                own = self._bytes(self.states[seed], index)
+                if self.specs[index].dtype == dtype and np.array_equal(values[at : at + own.size], own):
+                    break
+            else:
+                return []
+            pieces.append(index)
+            left = [other for other in left if other != index]
+            at += own.size
+        return pieces
+
     def under_names(
-        self, state: np.ndarray, names: Sequence[str | None], shapes: Mapping[str, Sequence[int]]
+        self,
+        state: np.ndarray,
+        names: Sequence[str | None],
+        shapes: Mapping[str, Sequence[int]],
+        joined: Sequence[Joined],
     ) -> tuple[np.ndarray, list[list[Any]]]:
-        """The tensors that have a name, as a block of their own with its rows.
+        """The tensors that have a name, alone or joined with others, as a block of their own with its rows.
 
         Args:
             shapes: by name, where they are others than the reference's.
         """
-        chosen = [(index, name) for index, name in enumerate(names) if name is not None]
-        starts, num_bytes = offsets([self.specs[index] for index, _ in chosen])
+        alone = [(index, name) for index, name in enumerate(names) if name is not None]
+        rows = [(name, self.specs[index], shapes.get(name, self.specs[index].shape)) for index, name in alone]
+        rows += [(each.name, each.spec, each.spec.shape) for each in joined]
+        parts = [[index] for index, _ in alone] + [list(each.indices) for each in joined]
+        starts, num_bytes = offsets([spec for _, spec, _ in rows])
         block = np.zeros(num_bytes, dtype=np.uint8)
-        for start, (index, _) in zip(starts, chosen, strict=True):
-            block[start : start + self.specs[index].num_bytes] = self._bytes(state, index)
-        return block, [
-            [name, self.specs[index].dtype, list(shapes.get(name, self.specs[index].shape))] for index, name in chosen
-        ]
+        for start, (_, spec, _), indices in zip(starts, rows, parts, strict=True):
+            block[start : start + spec.num_bytes] = np.concatenate([self._bytes(state, index) for index in indices])
+        return block, [[name, spec.dtype, list(shape)] for name, spec, shape in rows]
 
     def is_same_under_all_seeds(self, index: int) -> bool:
         first, *others = (self._bytes(state, index) for state in self.states.values())
