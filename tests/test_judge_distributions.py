@@ -345,3 +345,45 @@ def test_complex_inputs_are_moved() -> None:
     both = mixed(blocks[0], blocks[1], [spec], where, RNG)
     assert both is not None
     assert not np.array_equal(both, blocks[0])
+
+
+def shares_of_channels() -> np.ndarray:
+    parts = RNG.random((4, 6, 5, 5)) + 0.1
+    return parts / parts.sum(1, keepdims=True)
+
+
+def unit_channels() -> np.ndarray:
+    vectors = RNG.standard_normal((4, 6, 5, 5))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def toeplitz() -> np.ndarray:
+    places = np.arange(12)
+    return RNG.standard_normal(23)[places[:, None] - places + 11]
+
+
+def of_low_rank() -> np.ndarray:
+    tall = RNG.standard_normal((3, 16, 4))
+    return tall @ np.swapaxes(tall, 1, 2)
+
+
+def skew() -> np.ndarray:
+    matrix = RNG.standard_normal((16, 16)).astype(np.float32)
+    return matrix - matrix.T
+
+
+@pytest.mark.parametrize(
+    ("draw", "kind"),
+    [
+        pytest.param(shares_of_channels, "fixed", id="shares of channels"),
+        pytest.param(unit_channels, "fixed", id="channels of one length"),
+        pytest.param(toeplitz, "fixed", id="the same along diagonals"),
+        pytest.param(of_low_rank, "fixed", id="positive semidefinite"),
+        pytest.param(skew, "fixed", id="the negative of its transpose"),
+        pytest.param(lambda: RNG.integers(0, 256, (16, 16)), "fixed", id="whole numbers as floats"),
+        pytest.param(lambda: RNG.standard_normal((16, 4)), "signed", id="nothing of the kind"),
+        pytest.param(lambda: RNG.standard_normal((2, 2)), "signed", id="too few to tell"),
+    ],
+)
+def test_patterns_are_kept(draw: Callable[[], np.ndarray], kind: str) -> None:
+    assert drawn(draw) == kind

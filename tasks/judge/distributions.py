@@ -23,6 +23,7 @@ from tasks.judge.structure import (
     is_mask,
     is_mirrored,
     is_structured,
+    is_whole,
     length_of_places,
     may_vary,
 )
@@ -104,7 +105,7 @@ def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
     if (
         spec.dtype == "bool"
         or spec.dtype in WHOLE_DTYPES
-        or any(all(has(spec, draw) for draw in draws) for has in (is_structured, is_definite))
+        or any(all(has(spec, draw) for draw in draws) for has in (is_structured, is_definite, is_whole))
     ):
         return fixed
     kind: Literal["signed", "bounded"] = "signed" if low < 0 < high else "bounded"

@@ -51,18 +51,24 @@ def examine_problems(problems: Iterable[Problem]) -> Iterator[list[Finding]]:
 
 
 def _idle_inputs(study: Study) -> Iterator[str]:
-    """Outputs that no inputs change, and inputs that change no output."""
-    first, second, *_ = study.pool.blocks
+    """Outputs that no inputs change, and inputs that change no output: not in one draw, nor in another."""
+    first, *others = study.pool.blocks
     right = study.outputs(first, state=study.weights.states[study.seeds[0]])
-    for index, differs in enumerate(study.yardstick.differing(right, study.outputs(second))):
-        if not differs and study.output_specs[index].num_items:
+    differ = np.any([study.yardstick.differing(right, study.outputs(other)) for other in others], axis=0)
+    for index in np.flatnonzero(~differ).tolist():
+        if study.output_specs[index].num_items:
             yield f"output {index} is the same for all inputs"
     places = zip(study.inputs.specs, offsets(study.inputs.specs)[0], strict=True)
     for index, (spec, start) in enumerate(places):
-        mixed, piece = first.copy(), slice(start, start + spec.num_bytes)
-        mixed[piece] = second[piece]
-        if spec.num_items and not any(study.yardstick.differing(right, study.outputs(mixed))):
+        piece = slice(start, start + spec.num_bytes)
+        if spec.num_items and not any(_changes(study, right, first, other, piece) for other in others):
             yield f"input {index} changes nothing"
+
+
+def _changes(study: Study, right: np.ndarray, block: np.ndarray, other: np.ndarray, piece: slice) -> bool:
+    mixed = block.copy()
+    mixed[piece] = other[piece]
+    return any(study.yardstick.differing(right, study.outputs(mixed)))
 
 
 def _idle_weights(study: Study) -> Iterator[str]:

@@ -10,6 +10,8 @@ from tasks.judge.wire import ITEM_BYTES, MAX_TENSORS
 PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
 MAX_DEPTH = 16
 _DTYPES = frozenset(getattr(torch, name) for name in ITEM_BYTES)
+_NUMBERS = {float: torch.float32, complex: torch.complex64}
+"""What numbers of Python become, whatever a program has made the default."""
 _LOW_DTYPES = (torch.float16, torch.bfloat16)
 
 
@@ -56,7 +58,7 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         for key in sorted(value, key=str):
             yield from _leaves(value[key], f"{path}[{key!r}]", depth - 1)
     elif isinstance(value, bool | int | float | complex):
-        yield path, torch.tensor(value)
+        yield path, torch.tensor(value, dtype=_NUMBERS.get(type(value)))
     elif value is not None:
         raise OutputRefusedError(f"an output is of type {type(value).__name__}, not torch.Tensor")
 

@@ -152,6 +152,16 @@ class Pair:
         self.candidate.build(seed, init_inputs, self._deadline)
         self._ask_reference(lambda reference, deadline: reference.build(seed, init_inputs, deadline))
 
+    def groups_alike(self) -> list[list[int]]:
+        """Groups of the reference's weights that may be the candidate's in any order, as far as values tell."""
+        return self._study.weights.groups_alike(self._names)
+
+    def reorder(self, group: Sequence[int], order: Sequence[int]) -> None:
+        """Say which of the candidate's tensors that a group's weights were taken for each of them is."""
+        names = [self._names[group[place]] for place in order]
+        for index, name in zip(group, names, strict=True):
+            self._names[index] = name
+
     def load_state(self, state: np.ndarray) -> None:
         """Overwrite the weights of both in place."""
         rows = self._study.weights.rows

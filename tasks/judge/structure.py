@@ -14,7 +14,9 @@ _LOOKED_AT = 1 << 20  # structure shows in a part of a large tensor
 _SURE_ROWS = 48
 """So many that values drawn one by one would not all be in order."""
 _COLUMNS_OF_INTERVALS = 8
-_DEFINITE_ROWS = 2048
+_DEFINITE_ROWS, _SEMIDEFINITE_ROWS = 2048, 512
+_FEW_VECTORS = 4
+_LEAST_PATTERN = 3
 
 
 def may_vary(spec: TensorSpec, values: np.ndarray, low: float, high: float) -> bool:
@@ -70,14 +72,28 @@ def is_definite(spec: TensorSpec, values: np.ndarray) -> bool:
     try:
         np.linalg.cholesky(matrices + mirrored)
     except np.linalg.LinAlgError:
-        return False
+        return _is_semidefinite(matrices[0] + mirrored[0])
     return True
 
 
+def _is_semidefinite(matrix: np.ndarray) -> bool:
+    """Whether no direction is negative, but for rounding: a matrix of low rank times its transpose."""
+    if len(matrix) > _SEMIDEFINITE_ROWS:
+        return False
+    lengths = np.linalg.eigvalsh(matrix)
+    return bool(lengths[0] > -1e-5 * lengths[-1])
+
+
 def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
-    """Whether one draw looks like a mask, something sorted, ends of intervals, shares, or vectors of one length."""
+    """Whether one draw looks like more than numbers drawn one by one.
+
+    As a mask, something sorted, ends of intervals, shares, vectors of one length, or a matrix that
+    repeats along its diagonals or mirrors itself with the other sign.
+    """
     head = values[:_LOOKED_AT]
     if len(np.unique(head[:4096][head[:4096] != 0])) <= min(MASK_VALUES, values.size // 2):
+        return True
+    if values.size == np.prod(spec.shape) and _is_structured_across(spec, values):
         return True
     length = spec.shape[-1] if spec.shape else 0
     if length < 2 or values.size % length or length > head.size:
@@ -97,6 +113,33 @@ def is_structured(spec: TensorSpec, values: np.ndarray) -> bool:
     ):
         return True
     return any(_is_sorted(values.reshape(spec.shape), axis=axis) for axis in range(len(spec.shape) - 1))
+
+
+def _is_structured_across(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether shares or vectors lie along another dimension than the last, or matrices have a pattern."""
+    shape = spec.shape
+    whole = values.reshape(shape)
+    rtol = 1e-2 if spec.dtype in HALF_DTYPES else 1e-4
+    for axis in range(len(shape) - 1):
+        chosen = tuple(slice(None) if at == axis else slice(0, 8) for at in range(len(shape)))
+        part = whole[chosen]
+        if shape[axis] < 2 or part.size > _LOOKED_AT or part.size // shape[axis] < _FEW_VECTORS:
+            continue
+        numbers = part.astype(np.float64)
+        if any(_are_alike(sums.reshape(-1), rtol) for sums in (numbers.sum(axis=axis), (numbers**2).sum(axis=axis))):
+            return True
+    if len(shape) < 2 or min(shape[-2:]) < _LEAST_PATTERN:
+        return False
+    matrices = whole.reshape(-1, *shape[-2:])[:, :64, :64]
+    if (matrices[:, 1:, 1:] == matrices[:, :-1, :-1]).all():
+        return True
+    return shape[-1] == shape[-2] and bool((matrices == -np.swapaxes(matrices, 1, 2)).all())
+
+
+def is_whole(_: TensorSpec, values: np.ndarray) -> bool:
+    """Whether these are whole numbers kept as others, such as pixels, labels or counts."""
+    head = values[:_LOOKED_AT]
+    return values.size >= MASK_VALUES and bool((head == np.round(head)).all())
 
 
 def is_mirrored(spec: TensorSpec, values: np.ndarray) -> bool:

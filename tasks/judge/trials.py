@@ -27,6 +27,8 @@ KEPT_SHARE = 0.25
 OVERWRITTEN = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
 INPUT_ERROR = 2.0**-8
 """The share of its root mean square by which an input that is written to may differ: an eighth of what is allowed."""
+MOST_ALIKE = 32
+"""Weights of equal values that are told apart: each takes two calls."""
 DISGUISED = 2
 """Calls compared of an exchange that is no timed one: in every detail, which takes longer."""
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
@@ -64,6 +66,7 @@ class Trials:
         self._takes_weights = takes_weights
         self._state = study.weights.states[self._seeds[0]]
         self._num_changes = 0
+        self._told_apart = False
         self._last_truth = np.empty(0, dtype=np.uint8)
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
@@ -101,6 +104,7 @@ class Trials:
         if not weights.rows:
             return "fresh_inputs"
         if self._takes_weights and not weights.stay_as_made:
+            self._tell_weights_apart()
             sparsely = self._num_changes % 2 == 1  # so that no sample of the weights tells them from others
             before = self._state if sparsely else weights.states[self._seeds[0]]
             self._state = weights.perturbed(before, self._numpy_rng, sparsely=sparsely)
@@ -114,6 +118,36 @@ class Trials:
             return "changed_weights"
         self._pair.rebuild(self._seeds[0])
         return "other_seed"
+
+    def _tell_weights_apart(self) -> None:
+        """Find out which of the candidate's weights is which where their values do not say so, as of zeros and ones.
+
+        One after the other is changed, in the candidate and in the reference: those are the same whose change has the
+        same effect. A candidate gains nothing by it, since it must be right under the names that are found.
+        """
+        if self._told_apart:
+            return
+        self._told_apart = True
+        for whole in self._pair.groups_alike():
+            group = whole[:MOST_ALIKE]
+            changed = self._study.weights.alike(self._study.weights.perturbed(self._state, self._numpy_rng), group)
+            with self._pair.uncounted():
+                block = next(self._inputs)
+            answers, truths = zip(*(self._effects(index, changed, block) for index in group), strict=True)
+            with self._pair.uncounted():
+                alike = [
+                    [self._study.yardstick.compare(one, truth, PLAIN).is_equal for one in answers] for truth in truths
+                ]
+            order = [row.index(True) if any(row) else place for place, row in enumerate(alike)]
+            if sorted(order) == list(range(len(order))):
+                self._pair.reorder(group, order)
+
+    def _effects(self, index: int, changed: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the candidate and the reference answer when they have one weight from another state."""
+        self._pair.load_state(self._study.weights.only(index, changed, self._state))
+        specs, outputs, _ = self._pair.answer(block)
+        self._require_form(specs)
+        return outputs, self._pair.truth(block)[0]
 
     def try_once(self, name: str, distribution: str = PLAIN, *, slot: int = 0, hold: bool = False) -> np.ndarray:
         """One untimed call on inputs that the candidate has not seen. The truth is computed after its answer.

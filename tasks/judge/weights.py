@@ -163,6 +163,22 @@ class Weights:
             block[start : start + spec.num_bytes] = np.concatenate([self._bytes(state, index) for index in indices])
         return block, [[name, spec.dtype, list(shape)] for name, spec, shape in rows]
 
+    def groups_alike(self, names: Sequence[str | None]) -> list[list[int]]:
+        """Groups of tensors of which no value tells which is which, such as two biases of zeros under other names."""
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for index, (name, spec) in enumerate(zip(names, self.specs, strict=True)):
+            if name is not None and name != self.rows[index][0] and self.is_free[index]:
+                contents = tuple(self._bytes(state, index).tobytes() for state in self.states.values())
+                groups.setdefault((spec.dtype, contents), []).append(index)
+        return [group for group in groups.values() if len(group) > 1]
+
+    def alike(self, state: np.ndarray, group: Sequence[int]) -> np.ndarray:
+        """The state with all tensors of a group like its first."""
+        found = state.copy()
+        for index in group:
+            self._bytes(found, index)[:] = self._bytes(state, group[0])
+        return found
+
     def is_same_under_all_seeds(self, index: int) -> bool:
         first, *others = (self._bytes(state, index) for state in self.states.values())
         return all(np.array_equal(first, other) for other in others)
@@ -182,8 +198,8 @@ class Weights:
         """Buffers that no seed changes are constants of the program, unless their values are all the same.
 
         Those that seeds change and that have a structure, such as signs, masks or an order, are only ever made by one.
-        Values that are all the same are gathered statistics before any have been gathered; tables and masks differ from
-        place to place.
+        Values that are all zeros or ones are gathered statistics before any have been gathered; tables and masks differ
+        from place to place, and what is all some other number was computed from the constructor's arguments.
         """
         if kind != "buffer":
             return True
@@ -193,8 +209,10 @@ class Weights:
             is_float = spec.dtype in ("float32", "float64") and spec.num_items > 0
             blocks = [self._bytes(state, index) for state in self.states.values()]
             return not (is_float and all(is_structured(spec, as_array(block, spec, 0)) for block in blocks))
-        values = first.reshape(max(spec.num_items, 1), -1)
-        return spec.dtype.startswith("float") and spec.num_items > 1 and bool((values == values[0]).all())
+        if not spec.dtype.startswith("float") or spec.num_items < 2:
+            return False
+        values = as_array(first, spec, 0)
+        return bool((values == values[0]).all() and values[0] in (0, 1))
 
     def _find_tied(self) -> list[int]:
         """For each tensor the first that is equal to it under every seed, without being the same under all of them."""
