@@ -18,22 +18,34 @@ from tasks.judge.equality import as_array, put_array
 from tasks.judge.structure import (
     HALF_DTYPES,
     WHOLE_DTYPES,
+    is_added_mask,
     is_definite,
     is_hermitian,
+    is_in_order,
     is_mask,
     is_mirrored,
     is_structured,
     is_whole,
     length_of_places,
+    may_be_others,
     may_vary,
 )
 from tasks.judge.wire import TensorSpec, offsets
 
+MISSING = "missing"
+FARTHER_PLACES = "farther_places"
+NOWHERE = "nowhere"
+"""Places that no table has: what a reference takes all the same are no places. Never asked for on a device."""
+_FARTHER = 4
+_BYTES = ("uint8", "int8")
+_FEW_ROWS = 4
 _MOVED_DTYPES = ("float32", "float64", "bool", *WHOLE_DTYPES, *HALF_DTYPES)
 _REAL_DTYPES = {"complex64": "float32", "complex128": "float64"}
 _OUTLIER_SHARE = 1 / 512
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
+_BEYOND = 8.0
+_SHIFT = 5.0
 _MIXED_SHARES = 0.8, 0.98
 _NEGLIGIBLE = 0.05
 # Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
@@ -45,7 +57,7 @@ _PATTERN_64 = (_PATTERN_32[0] << 29 | 1 << 28, _PATTERN_32[1] << 29 | 1 << 28)
 class Domain:
     """Which values one input may take, as far as its draws tell."""
 
-    kind: Literal["signed", "bounded", "constant", "fixed"]
+    kind: Literal["signed", "bounded", "whole", "constant", "fixed"]
     low: float = 0.0
     high: float = 0.0
     is_mirrored: bool = False
@@ -76,7 +88,11 @@ def in_reals(spec: TensorSpec) -> TensorSpec:
 
 
 def domains(blocks: Sequence[np.ndarray], specs: Sequence[TensorSpec]) -> list[Domain]:
-    """What several draws of the inputs say about each of them."""
+    """What several draws of the inputs say about each of them.
+
+    Args:
+        blocks: on the host.
+    """
     found = []
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
         is_moved = spec.dtype in _MOVED_DTYPES or spec.dtype in _REAL_DTYPES
@@ -98,10 +114,15 @@ def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
     if not spec.num_items:
         return fixed
     low, high = float(min(draw.min() for draw in draws)), float(max(draw.max() for draw in draws))
+    is_constant = all(np.array_equal(draw, draws[0]) for draw in draws)
+    if is_constant and is_added_mask(draws[0]):
+        return Domain(kind="constant", low=low, high=0.0)
     if not (np.isfinite(low) and np.isfinite(high)):
         return fixed
-    if all(np.array_equal(draw, draws[0]) for draw in draws):
+    if is_constant:
         return Domain(kind="constant", low=low, high=high) if may_vary(spec, draws[0], low, high) else fixed
+    if spec.dtype in WHOLE_DTYPES and may_be_others(spec, draws):
+        return Domain(kind="whole", low=low, high=high)
     if (
         spec.dtype == "bool"
         or spec.dtype in WHOLE_DTYPES
@@ -120,11 +141,11 @@ def transformed(
     for spec, start, where in zip(map(in_reals, specs), offsets(specs)[0], domains, strict=True):
         if where.kind == "fixed" or (where.is_mirrored and name not in _ALIKE):
             continue
-        if (where.kind == "constant") == (name == "unlike_constants"):
+        if name in _MOVES_OF.get(where.kind, _MOVES_OF_NUMBERS):
             values = items(block, spec, start)
             zeros = values == 0
             values[:] = np.asarray(_MOVES[name](values, spec, where, rng), like=values)
-            if where.kind != "constant":
+            if where.kind not in _MOVES_OF:
                 values[zeros] = 0
             if spec.dtype in HALF_DTYPES:
                 put_array(block, spec, start, values)
@@ -142,7 +163,7 @@ def mixed(
     """
     all_places = zip(map(in_reals, specs), offsets(specs)[0], domains, strict=True)
     places = [place for place in all_places if place[0].num_items]
-    if any(where.kind == "fixed" or spec.dtype in HALF_DTYPES for spec, _, where in places):
+    if any(where.kind in ("fixed", "whole") or spec.dtype in HALF_DTYPES for spec, _, where in places):
         return None
     block = one.copy()
     for spec, start, where in places:
@@ -202,6 +223,55 @@ def _small(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Gene
     return values * _SMALL if where.kind == "signed" else where.low + _SMALL * (values - where.low)
 
 
+def _beyond(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Eight times as far from the bound that is nearer to zero: past the other one, which may be the draws' alone."""
+    if where.kind == "signed":
+        return values
+    start = where.nearest_to_zero
+    return start + _BEYOND * (values - start)
+
+
+def _raised(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """All above zero, as what a model computes often is."""
+    return values + _shift(values) if where.kind == "signed" else values
+
+
+def _lowered(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    return values - _shift(values) if where.kind == "signed" else values
+
+
+def _shift(values: np.ndarray) -> float:
+    return _SHIFT * float(np.sqrt(np.square(values, dtype=np.float64).mean()))
+
+
+def _missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Some that are no numbers: for references that say what becomes of those."""
+    chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
+    changed = values.copy()
+    changed[np.asarray(chosen, like=values)] = np.nan
+    return changed
+
+
+def _other_whole(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Any bytes, which are no places in anything; of others, which may be, those down to 1."""
+    if spec.dtype in _BYTES:
+        return random_integers(rng, 256, values) + np.iinfo(spec.dtype).min
+    if where.low <= 1:
+        return values
+    return np.asarray(rng.integers(min(1, int(where.low)), int(where.high) + 1, values.size), like=values)
+
+
+def _farther_places(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Places in a table that is larger than the draws show, if they are such."""
+    if spec.dtype in _BYTES or where.low > 1:
+        return values
+    return np.asarray(rng.integers(int(where.low), _FARTHER * (int(where.high) + 1), values.size), like=values)
+
+
+def _nowhere(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    return values if spec.dtype in _BYTES or where.low > 1 else np.full_like(values, np.iinfo(spec.dtype).max)
+
+
 def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     chosen = np.asarray(rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE))), like=values)
     changed = values.copy()
@@ -258,20 +328,49 @@ def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: 
     """
     values = on_host(values)
     is_uniform = where.low == where.high
+    if is_added_mask(values):
+        return np.where(_holes(values, spec, rng), values.dtype.type(0), values.dtype.type(where.low))
     if spec.dtype == "bool" or (is_mask(values) and not (is_uniform and where.low == 0.0)):
-        changed = rng.integers(0, 2, values.size)
-        length = spec.shape[-1] if spec.shape and values.size % spec.shape[-1] == 0 else 1
-        rows = changed.reshape(-1, length)
-        rows[np.arange(len(rows)), rng.integers(0, length, len(rows))] = where.high  # no row without any
-        return changed
+        return np.where(_holes(values, spec, rng), where.high, 0)
     if spec.dtype in WHOLE_DTYPES:
         if not is_uniform:
             return rng.permuted(values.reshape(-1, length_of_places(spec, values)), axis=1).reshape(-1)
         steps = rng.integers(0, 2, values.size).astype(values.dtype)
         return values - steps if where.low > 0 else values + steps
+    if is_in_order(spec, values):
+        rows = values.reshape(-1, spec.shape[-1])
+        steps = np.diff(rows, axis=1) * rng.uniform(0.5, 1.5, (len(rows), rows.shape[1] - 1))
+        steps *= (rows[:, -1:] - rows[:, :1]) / steps.sum(axis=1, keepdims=True)
+        return np.concatenate([rows[:, :1], rows[:, :1] + np.cumsum(steps, axis=1)], axis=1).reshape(-1)
     if where.low == 0.0:
         return rng.normal(0.0, 0.1, values.size)
     return values * rng.uniform(0.8, 1.25, values.size)
+
+
+def _few_unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Other masks in a few rows only, neither the first nor the last, so that no look at some of them tells."""
+    values = on_host(values)
+    length = _row_length(values, spec)
+    rows = values.reshape(-1, length)
+    if len(rows) < _FEW_ROWS or not (spec.dtype == "bool" or is_mask(values) or is_added_mask(values)):
+        return values
+    changed = rows.copy()
+    start = rng.integers(1, len(rows) - 1)
+    stop = min(len(rows) - 1, start + max(1, len(rows) // 8))
+    changed[start:stop] = _unlike_constants(values, spec, where, rng).reshape(rows.shape)[start:stop]
+    return changed.reshape(-1)
+
+
+def _row_length(values: np.ndarray, spec: TensorSpec) -> int:
+    return spec.shape[-1] if spec.shape and values.size % spec.shape[-1] == 0 else 1
+
+
+def _holes(values: np.ndarray, spec: TensorSpec, rng: np.random.Generator) -> np.ndarray:
+    """Which values of another mask are in: bool like the values, some in every row."""
+    kept = rng.integers(0, 2, values.size).astype(bool)
+    rows = kept.reshape(-1, _row_length(values, spec))
+    rows[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))] = True
+    return kept
 
 
 _Move = Callable[[np.ndarray, TensorSpec, Domain, np.random.Generator], np.ndarray]
@@ -283,9 +382,22 @@ _MOVES: dict[str, _Move] = {
     "rare_signs": _rare_signs,
     "large": _large,
     "outliers": _outliers,
+    "beyond": _beyond,
+    "other_whole": _other_whole,
+    FARTHER_PLACES: _farther_places,
+    NOWHERE: _nowhere,
+    "raised": _raised,
+    "lowered": _lowered,
+    "few_unlike_constants": _few_unlike_constants,
     "negated": _negated,
+    MISSING: _missing,
 }
-_ALIKE = ("negated", "large", "small")
+_MOVES_OF: dict[str, tuple[str, ...]] = {
+    "constant": ("unlike_constants", "few_unlike_constants"),
+    "whole": ("other_whole", FARTHER_PLACES, NOWHERE),
+}
+_MOVES_OF_NUMBERS = tuple(name for name in _MOVES if not any(name in names for names in _MOVES_OF.values()))
+_ALIKE = ("negated", "large", "small", "beyond", "raised", "lowered")
 """Moves that leave equal values equal."""
-DISTRIBUTIONS = tuple(_MOVES)
+DISTRIBUTIONS = tuple(name for name in _MOVES if name != NOWHERE)
 """The most telling first."""

@@ -21,7 +21,7 @@ ALLOWED_ULPS_HALF = 4.0
 # Where float64 could not be had, the reference's own error is not known and is taken to be this share of those ulps.
 UNKNOWN_OWN_ERROR_SHARE = 0.25
 MIN_ROW_ITEMS = 16
-GROSS_SHARE, MANY = 2.0**-7, 0.25
+GROSS_SHARE, MANY = 2.0**-7, 0.1
 AT_ONCE_BYTES = 64 << 20
 """Of outputs whose errors are computed together: on the way they take four times as much."""
 PIECE_ITEMS, DEVICE_PIECE_ITEMS = 1 << 17, 1 << 25

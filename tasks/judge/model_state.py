@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+UNKNOWN_ITEMS = 1 << 40
+
 
 def constructor_arguments(returned: Any, model_class: Any) -> tuple[list[Any], dict[str, Any]]:
     """Positional and named arguments, from what get_init_inputs returned.
@@ -33,16 +35,38 @@ def attributes(model: Any) -> Iterator[torch.Tensor]:
             yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
 
 
+def num_other_items(model: Any) -> int:
+    """How many numbers a model keeps outside its state dict; any number where some are made at its first call."""
+    if isinstance(model, torch.nn.Module) and any(map(torch.nn.parameter.is_lazy, model.parameters())):
+        return UNKNOWN_ITEMS
+    return sum(tensor.numel() for tensor in attributes(model))
+
+
 def load(model: Any, new_state: dict[str, torch.Tensor]) -> bool:
     """Overwrite parameters and buffers in place, as training or load_state_dict would.
+
+    What has these values already stays untouched: who looks at the versions of some only must not learn of others.
 
     Returns:
         Whether the model has a place for all of it.
     """
     try:
+        if type(model).load_state_dict is torch.nn.Module.load_state_dict:
+            known = model.state_dict()
+            new_state = {
+                name: value
+                for name, value in new_state.items()
+                if name not in known or not _are_same(known[name], value)
+            }
         return not model.load_state_dict(new_state, strict=False).unexpected_keys
     except (RuntimeError, AttributeError):  # of another shape, or no module at all
         return False
+
+
+def _are_same(one: Any, other: torch.Tensor) -> bool:
+    if not isinstance(one, torch.Tensor) or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one, other.to(one.device))
 
 
 def state(model: Any) -> Iterator[tuple[str, torch.Tensor, str]]:

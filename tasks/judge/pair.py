@@ -70,7 +70,7 @@ class Pair:
         self._joined: list[Joined] = []
         self._shapes: dict[str, Sequence[int]] = {}
         self.unheld: list[int] = []
-        """Weights of the reference that the candidate keeps nowhere, or not as tensors that could be changed."""
+        """Weights of the reference for which the candidate has no room, or none where they could be changed."""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
@@ -137,13 +137,11 @@ class Pair:
             index
             for index, name in enumerate(self._names)
             if name is None and index not in joined and weights.is_free[index]
+            if weights.first_alike[index] == index  # what is tied needs no place of its own
         ]
         # What no seed changes cannot be tried through seeds: a tensor kept beside the state may be it, or anything.
-        self.unheld = [
-            index
-            for index in unheld
-            if weights.specs[index].num_items > spare_items or weights.is_same_under_all_seeds(index)
-        ]
+        num_wanted = sum(weights.specs[index].num_items for index in unheld)
+        self.unheld = [index for index in unheld if num_wanted > spare_items or weights.is_same_under_all_seeds(index)]
         return not unheld
 
     def rebuild(self, seed: int) -> None:

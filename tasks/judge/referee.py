@@ -152,11 +152,13 @@ class Examination:
             return taken
 
         trials.change_weights()  # what a candidate made of them before the clock started is stale
+        trials.keep_one()
         if params.tier == "long":
             found, steady = self._window_timing(take_round)
         else:
             found, steady = self._screen_timing(take_round, stopwatch.rounds)
         trials.try_moved_again()  # before it is called unstable, which says that it is right
+        trials.require_kept_one()
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")
         self._evidence.require(steady, Status.UNSTABLE)
         if (charge := stopwatch.evenness.charge) > 1.0:

@@ -3,6 +3,8 @@
 Values are flat, as they lie in the tensor's memory, and on the host.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tasks.judge.wire import TensorSpec
@@ -16,6 +18,7 @@ _SURE_ROWS = 48
 _COLUMNS_OF_INTERVALS = 8
 _DEFINITE_ROWS, _SEMIDEFINITE_ROWS = 2048, 512
 _FEW_VECTORS = 4
+_LEAST_MASK = -1e4
 _LEAST_PATTERN = 3
 
 
@@ -31,7 +34,45 @@ def may_vary(spec: TensorSpec, values: np.ndarray, low: float, high: float) -> b
         return low == high or is_mask(values) or length_of_places(spec, values) > 0
     if low == high or (is_mask(values) and not is_definite(spec, values)):
         return True
+    if is_in_order(spec, values):
+        return True
     return not (is_structured(spec, values) or is_definite(spec, values) or is_mirrored(spec, values))
+
+
+def may_be_others(spec: TensorSpec, draws: Sequence[np.ndarray]) -> bool:
+    """Whether whole numbers that differ from draw to draw could as well be others: bytes, lengths, places in a table.
+
+    Not where no number comes twice, as in an order, nor where they grow.
+    """
+    if any(is_mask(draw) or length_of_places(spec, draw) or _is_growing(spec, draw) for draw in draws):
+        return False
+    if spec.dtype in ("uint8", "int8"):
+        return True
+    low = min(int(draw.min()) for draw in draws)
+    return low >= 0 and (spec.num_items < MASK_VALUES or any(len(np.unique(draw)) < draw.size for draw in draws))
+
+
+def _is_growing(spec: TensorSpec, values: np.ndarray) -> bool:
+    length = spec.shape[-1] if spec.shape else 0
+    if length < 3 or values.size % length:
+        return False
+    return bool((np.diff(values.reshape(-1, length).astype(np.int64), axis=1) >= 0).all())
+
+
+def is_in_order(spec: TensorSpec, values: np.ndarray) -> bool:
+    """Whether every row of numbers grows from its first to its last, such as a grid, steps of time or boundaries."""
+    length = spec.shape[-1] if spec.shape else 0
+    if spec.dtype not in ("float32", "float64") or length < 4 or values.size != np.prod(spec.shape):
+        return False
+    return bool((np.diff(values.reshape(-1, length), axis=1) > 0).all())
+
+
+def is_added_mask(values: np.ndarray) -> bool:
+    """Whether these are zeros and a number that takes what it is added to out of any softmax."""
+    if values.dtype.kind != "f" or values.size < MASK_VALUES:
+        return False
+    lowest = float(values.min())
+    return lowest <= _LEAST_MASK and bool(((values == 0) | (values == lowest)).all())
 
 
 def is_mask(values: np.ndarray) -> bool:

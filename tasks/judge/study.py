@@ -15,8 +15,9 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.degenerate import effortless_answers
-from tasks.judge.distributions import DISTRIBUTIONS
+from tasks.judge.distributions import DISTRIBUTIONS, FARTHER_PLACES, MISSING, NOWHERE
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
+from tasks.judge.missing import takes_missing
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout
 from tasks.judge.reference import (
@@ -45,6 +46,9 @@ STUDY_MS = 2_000.0
 WeightsInUse = tuple[int, np.ndarray]
 """The seed that a model was made from, and the state that was loaded afterwards."""
 
+STRONG_WEIGHTS = "strong_weights"
+STRENGTHS = (8.0, True), (3.0, True), (8.0, False), (3.0, False), (1.6, False)
+"""How much larger weights are tried to be, and whether with other signs, the most telling first."""
 MAX_DRAWS = 12
 """Of inputs, to find some on which rounding alone changes little."""
 
@@ -81,6 +85,8 @@ class Study:
         self._room = layout
         self._fits_doubled = fits_doubled
         self.output_specs: list[TensorSpec] = []
+        self.strength: tuple[float, bool] | None = None
+        """By what strong weights are made, where the reference computes as well with them."""
         self.distributions: list[str] = []
         self._secret = random.SystemRandom()
         self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
@@ -275,6 +281,10 @@ class Study:
         for name in DISTRIBUTIONS:
             if spent_ms > STUDY_MS:
                 break
+            if name == MISSING and not takes_missing(self.problem.source):
+                continue
+            if name == FARTHER_PLACES and not self._looks_places_up():
+                continue
             block = self.pool.transformed(last, name, self._numpy_rng())
             if np.array_equal(block, last):
                 continue
@@ -283,11 +293,26 @@ class Study:
                 spent_ms += taken_ms
             except Failure:
                 continue  # outside the problem's domain
-            if specs != self.output_specs or not equality.is_as_finite(outputs, plain, specs):
+            is_as_finite = name == MISSING or equality.is_as_finite(outputs, plain, specs)
+            if specs != self.output_specs or not is_as_finite:
                 continue
             is_steady = self._reference.is_steady(block, specs)
             if is_steady and self.yardstick.learn(name, self._reference.own_errors(block, outputs, specs)):
                 self.distributions.append(name)
+
+    def _looks_places_up(self) -> bool:
+        """Whether whole numbers among the inputs are places in something, so that some are none."""
+        if not isinstance(self.worker.arena, Arena):  # a place that is none ends a process that uses a device
+            return False
+        last = self.pool.blocks[-1]
+        block = self.pool.transformed(last, NOWHERE, self._numpy_rng())
+        if np.array_equal(block, last):
+            return False
+        try:
+            self._reference.call(block)
+        except Failure:
+            return True
+        return False
 
     def _study_weights(self) -> None:
         if not any(self.weights.is_learned):
@@ -299,6 +324,32 @@ class Study:
             depends = self._depends_on_weights()
         if not depends:
             raise BadProblemError("the reference's output does not depend on its weights")
+        if not self.weights.stay_as_made:
+            self._study_strong_weights()
+
+    def _study_strong_weights(self) -> None:
+        """How far weights may be from those that the constructor makes, for the reference to compute as well."""
+        state, block = self.weights.states[self.seeds[0]], self.pool.blocks[0]
+        plain = self.outputs(block, state=state)
+        for strength in STRENGTHS:
+            self.strength = strength
+            try:
+                outputs = self.outputs(block, state=self.strong_weights(state, self._numpy_rng()))
+            except Failure:
+                continue
+            if not equality.is_as_finite(outputs, plain, self.output_specs):
+                continue
+            is_steady = self._reference.is_steady(block, self.output_specs)
+            own_errors = self._reference.own_errors(block, outputs, self.output_specs)
+            if is_steady and self.yardstick.learn(STRONG_WEIGHTS, own_errors):
+                return
+        self.strength = None
+
+    def strong_weights(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Weights as far from these as the reference allows."""
+        assert self.strength is not None, "the study has found none"
+        factor, with_signs = self.strength
+        return self.weights.strengthened(state, rng, factor=factor, with_signs=with_signs)
 
     def _depends_on_weights(self, index: int | None = None) -> bool:
         """Whether other values of the weights, or of one of them, change the output."""

@@ -16,7 +16,7 @@ from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
 from tasks.judge.right_answers import RightAnswers
 from tasks.judge.stopwatch import Compare
-from tasks.judge.study import Study
+from tasks.judge.study import STRONG_WEIGHTS, Study
 from tasks.judge.verdict import Status
 from tasks.judge.wire import TensorSpec, offsets
 
@@ -27,6 +27,8 @@ KEPT_SHARE = 0.25
 OVERWRITTEN = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
 INPUT_ERROR = 2.0**-8
 """The share of its root mean square by which an input that is written to may differ: an eighth of what is allowed."""
+SPARSE_SHARE, FEW_SHARE = 0.25, 0.004
+SINGLE_WEIGHTS = 3
 MOST_ALIKE = 32
 """Weights of equal values that are told apart: each takes two calls."""
 DISGUISED = 2
@@ -68,6 +70,7 @@ class Trials:
         self._num_changes = 0
         self._told_apart = False
         self._last_truth = np.empty(0, dtype=np.uint8)
+        self._kept = self._last_truth, self._last_truth
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
         self._right_answers = RightAnswers(study.output_specs)
@@ -84,6 +87,10 @@ class Trials:
             self._require_weights()
         for _ in range(1, trials):
             self.try_once(self.change_weights())
+        if self._takes_weights and any(self._study.weights.is_free) and not self._study.weights.stay_as_made:
+            self._try_single_weights()
+        if self._takes_weights and self._study.strength is not None:
+            self._try_strong_weights()
         for distribution in self._study.distributions:
             self.try_once(f"{distribution}_inputs", distribution)
         self._require_kept(first_answer, first_truth)
@@ -93,7 +100,7 @@ class Trials:
         """Refuse a candidate that keeps nothing in place of a weight that no seed changes, but training would."""
         weights = self._study.weights
         for index in self._pair.unheld:
-            if weights.is_same_under_all_seeds(index) and self._study.depends_on_weight(index):
+            if self._study.depends_on_weight(index):
                 words = f"the candidate has no weight for the reference's {weights.rows[index][0]}"
                 self._evidence.refuse("state_dict", Status.WRONG_OUTPUT, words)
         self._evidence.passed("state_dict", "unlike the reference's: only weights made from seeds were tried")
@@ -107,7 +114,11 @@ class Trials:
             self._tell_weights_apart()
             sparsely = self._num_changes % 2 == 1  # so that no sample of the weights tells them from others
             before = self._state if sparsely else weights.states[self._seeds[0]]
-            self._state = weights.perturbed(before, self._numpy_rng, sparsely=sparsely)
+            if sparsely:
+                half = weights.some_free(self._numpy_rng, -(-sum(weights.is_free) // 2))
+                self._state = weights.perturbed(before, self._numpy_rng, share=SPARSE_SHARE, only=half)
+            else:
+                self._state = weights.perturbed(before, self._numpy_rng)
             self._num_changes += 1
             self._pair.load_state(self._state)
             return "changed_weights"
@@ -159,6 +170,33 @@ class Trials:
         self._evidence.passed(name, f"error {error:.2g} of what is allowed")
         return outputs
 
+    def _try_single_weights(self) -> None:
+        """One weight after the other changed in few places: neither some of them nor one's version tells of all."""
+        weights = self._study.weights
+        for index in weights.some_free(self._numpy_rng, SINGLE_WEIGHTS):
+            self._state = weights.perturbed(self._state, self._numpy_rng, share=FEW_SHARE, only=[index])
+            self._pair.load_state(self._state)
+            self.try_once("changed_weights")
+
+    def keep_one(self) -> None:
+        """One call whose outputs must be what they are when all that are timed are done, however many those are."""
+        answer, _ = self._call("fresh_inputs", PLAIN, slot=1, hold=True)
+        self._kept = answer, self._last_truth
+
+    def require_kept_one(self) -> None:
+        """Refuse outputs that anything has overwritten since."""
+        self._require_kept(*self._kept, slot=1)
+
+    def _try_strong_weights(self) -> None:
+        """One call with weights far from those that a constructor makes, and back again."""
+        usual = self._state
+        self._state = self._study.strong_weights(usual, self._numpy_rng)
+        self._pair.load_state(self._state)
+        _, error = self._call(STRONG_WEIGHTS, PLAIN, slot=0, hold=False, measured_as=STRONG_WEIGHTS)
+        self._evidence.passed(STRONG_WEIGHTS, f"error {error:.2g} of what is allowed")
+        self._state = usual
+        self._pair.load_state(usual)
+
     def try_again(self, *, weights: bool) -> None:
         """One of the trials once more, at a moment that nobody can foresee: for a candidate that is honest at first.
 
@@ -189,7 +227,9 @@ class Trials:
             self._call(f"{name}_inputs", name, slot=0, hold=False)
         self._require_kept(answer, truth)
 
-    def _call(self, name: str, distribution: str, *, slot: int, hold: bool) -> tuple[np.ndarray, float]:
+    def _call(
+        self, name: str, distribution: str, *, slot: int, hold: bool, measured_as: str | None = None
+    ) -> tuple[np.ndarray, float]:
         with self._pair.uncounted():
             block = next(self._inputs)
             if distribution != PLAIN:
@@ -205,11 +245,11 @@ class Trials:
         self._last_truth = truth
         if self._study.changes_inputs:
             self._require_changed_inputs(slot)
-        return outputs, self._compare(name, outputs, truth, block, distribution, slot=slot)
+        return outputs, self._compare(name, outputs, truth, block, measured_as or distribution, slot=slot)
 
-    def _require_kept(self, answer: np.ndarray, truth: np.ndarray) -> None:
+    def _require_kept(self, answer: np.ndarray, truth: np.ndarray, *, slot: int = 0) -> None:
         """Refuse held outputs that have changed since, where the reference's have not."""
-        ours, theirs = self._pair.held_outputs(slot=0)
+        ours, theirs = self._pair.held_outputs(slot=slot)
         with self._pair.referees_turn():
             has_changed = not np.array_equal(ours, answer) and bool(np.array_equal(theirs, truth))
         if has_changed:

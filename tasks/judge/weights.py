@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tasks.judge.distributions import perturbed
-from tasks.judge.equality import as_array
+from tasks.judge.equality import as_array, put_array
 from tasks.judge.structure import is_structured
 from tasks.judge.wire import TensorSpec, offsets
 
-CHANGED_SHARE = 0.25
+_NEGLIGIBLE_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,24 +43,65 @@ class Weights:
         """Statistics are gathered instead, and count only where a layer is not being trained."""
         self.stay_as_made = False
         """Whether the reference fails with weights that its constructor did not make, such as rows that sum to one."""
-        self._first_alike = self._find_tied()
+        self.first_alike = self._find_tied()
+        """For each tensor the first that it is tied to, which may be itself."""
 
     @property
     def num_bytes(self) -> int:
         return offsets(self.specs)[1]
 
-    def perturbed(self, state: np.ndarray, rng: np.random.Generator, *, sparsely: bool = False) -> np.ndarray:
-        """Another state near this one; sparsely: in some places of some tensors only, and never in the first."""
-        is_free = self.is_free
-        if sparsely and any(is_free):
-            chosen = rng.permutation(np.flatnonzero(is_free))[: -(-sum(is_free) // 2)]
-            is_free = [index in chosen for index in range(len(is_free))]
+    def perturbed(
+        self, state: np.ndarray, rng: np.random.Generator, *, share: float = 1.0, only: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """Another state near this one.
+
+        Args:
+            share: of the places of each tensor that are changed; where not all are, the first is not.
+            only: the tensors that may be changed, instead of all that are free.
+        """
+        is_free = self.is_free if only is None else [index in only for index in range(len(self.is_free))]
         changed = perturbed(state, self.specs, is_free, rng)
-        if sparsely:
-            self._keep_most(changed, state, rng)
-        for index, first in enumerate(self._first_alike):
-            self._bytes(changed, index)[:] = self._bytes(changed, first)
-        return changed
+        if share < 1.0:
+            self._keep_most(changed, state, rng, share=share)
+        return self.alike_where_tied(changed)
+
+    def some_free(self, rng: np.random.Generator, count: int) -> list[int]:
+        """So many of the tensors that may change, or all where there are fewer, in a random order."""
+        found: list[int] = rng.permutation(np.flatnonzero(self.is_free))[:count].tolist()
+        return found
+
+    def strengthened(
+        self, state: np.ndarray, rng: np.random.Generator, *, factor: float, with_signs: bool
+    ) -> np.ndarray:
+        """A state far from this one, as after long training: what is learned is larger, and nothing of it is small.
+
+        Args:
+            factor: how much larger.
+            with_signs: also those that all have one sign get both.
+        """
+        changed = state.copy()
+        for index, spec in enumerate(self.specs):
+            if not self.is_learned[index] or not spec.dtype.startswith(("float", "bfloat")) or not spec.num_items:
+                continue
+            values = as_array(changed, spec, self._starts[index]).astype(np.float64)
+            size = float(np.sqrt(np.square(values).mean()))
+            fan_in = max(1, spec.num_items // spec.shape[0]) if len(spec.shape) > 1 else 1
+            usual = 1 / np.sqrt(fan_in)
+            if not size:
+                values = rng.normal(0.0, 0.5 * usual, values.shape)
+            else:
+                values = values * max(factor, usual / size if size < _NEGLIGIBLE_SHARE * usual else 0.0)
+                values *= rng.uniform(0.5, 1.5, values.shape)
+            if with_signs and (values.min() >= 0 or values.max() <= 0):
+                values = values * rng.choice((-1.0, 1.0), values.shape)
+            put_array(changed, spec, self._starts[index], values)
+        return self.alike_where_tied(changed)
+
+    def alike_where_tied(self, state: np.ndarray) -> np.ndarray:
+        """The same state, with what is tied made alike in place."""
+        for index, first in enumerate(self.first_alike):
+            self._bytes(state, index)[:] = self._bytes(state, first)
+        return state
 
     def others(self, seed: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Other states for the model of one seed: two near its own, then those of the other seeds.
@@ -74,8 +115,8 @@ class Weights:
     def only(self, index: int, changed: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The state with one tensor, and what is tied to it, as in another state."""
         mixed = state.copy()
-        for other, first in enumerate(self._first_alike):
-            if first == self._first_alike[index]:
+        for other, first in enumerate(self.first_alike):
+            if first == self.first_alike[index]:
                 self._bytes(mixed, other)[:] = self._bytes(changed, other)
         return mixed
 
@@ -183,10 +224,11 @@ class Weights:
         first, *others = (self._bytes(state, index) for state in self.states.values())
         return all(np.array_equal(first, other) for other in others)
 
-    def _keep_most(self, changed: np.ndarray, state: np.ndarray, rng: np.random.Generator) -> None:
+    def _keep_most(self, changed: np.ndarray, state: np.ndarray, rng: np.random.Generator, *, share: float) -> None:
         for index, spec in enumerate(self.specs):
             ours, theirs = (self._bytes(block, index).reshape(max(spec.num_items, 1), -1) for block in (changed, state))
-            kept = rng.random(len(ours)) >= CHANGED_SHARE
+            kept = rng.random(len(ours)) >= share
+            kept[rng.integers(len(ours))] = False
             kept[: 1 if len(kept) > 1 else 0] = True
             ours[kept] = theirs[kept]
 

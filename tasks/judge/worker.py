@@ -161,7 +161,7 @@ class Worker:
         self._model = self._models[seed]
         return {
             "state": [[name, *_form(tensor), kind] for name, tensor, kind in model_state.state(self._model)],
-            "other_items": sum(tensor.numel() for tensor in model_state.attributes(self._model)),
+            "other_items": model_state.num_other_items(self._model),
         }
 
     def do_save_state(self, message: dict[str, Any]) -> dict[str, Any]:
