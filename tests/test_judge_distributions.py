@@ -45,9 +45,91 @@ def test_the_domain_is_read_off_the_draws(values: np.ndarray, kind: str) -> None
     assert domain_of(values).kind == kind
 
 
-def test_integers_are_only_drawn() -> None:
-    draws = [RNG.integers(0, 9, SPEC.num_items) for _ in range(3)]
-    assert domain(TensorSpec.from_json(["int64", list(SPEC.shape)]), draws).kind == "fixed"
+@pytest.mark.parametrize(
+    ("draw", "kind"),
+    [
+        pytest.param(lambda: RNG.integers(0, 9, (32, 64)), "whole", id="places in a table"),
+        pytest.param(lambda: RNG.integers(96, 129, 64), "whole", id="lengths"),
+        pytest.param(lambda: RNG.integers(0, 2, (32, 64)), "fixed", id="mask"),
+        pytest.param(lambda: RNG.permutation(64), "fixed", id="order"),
+        pytest.param(lambda: np.sort(RNG.integers(0, 99, (32, 64)), axis=1), "fixed", id="growing rows"),
+        pytest.param(lambda: RNG.permutation(999)[:64], "fixed", id="none twice"),
+        pytest.param(lambda: RNG.integers(-9, 9, (32, 64)), "fixed", id="of both signs"),
+    ],
+)
+def test_whole_numbers_may_be_others_where_nothing_speaks_against_it(draw: Callable[[], np.ndarray], kind: str) -> None:
+    draws = [draw() for _ in range(3)]
+    assert (
+        domain(TensorSpec.from_json(["int64", list(draws[0].shape)]), [each.reshape(-1) for each in draws]).kind == kind
+    )
+
+
+def moved_whole(values: np.ndarray, name: str) -> np.ndarray:
+    spec = TensorSpec.from_json([str(values.dtype), [values.size]])
+    where = Domain(kind="whole", low=float(values.min()), high=float(values.max()))
+    return transformed(values.view(np.uint8), [spec], [where], name, np.random.default_rng(1)).view(values.dtype)
+
+
+def test_lengths_become_shorter_bytes_any_and_places_farther() -> None:
+    lengths = RNG.integers(96, 129, 4096)
+    shorter = moved_whole(lengths, "other_whole")
+    assert 1 <= shorter.min() < 20
+    assert shorter.max() <= 128
+    assert np.array_equal(moved_whole(lengths, "farther_places"), lengths)
+    bright = moved_whole(RNG.integers(0, 128, 4096, dtype=np.uint8), "other_whole")
+    assert bright.min() < 10
+    assert bright.max() > 245
+    places = RNG.integers(0, 96, 4096)
+    farther = moved_whole(places, "farther_places")
+    assert farther.min() >= 0
+    assert 300 < farther.max() < 4 * 96
+    assert (moved_whole(places, "nowhere") == np.iinfo(np.int64).max).all()
+
+
+def test_bounded_values_go_past_their_bound_and_signed_ones_to_one_side() -> None:
+    assert 7 < moved(BOUNDED, "beyond").max() <= 8
+    assert moved(BOUNDED, "beyond").min() >= 0
+    assert np.array_equal(moved(SIGNED, "beyond"), SIGNED)
+    assert moved(SIGNED, "raised").min() > 0
+    assert moved(SIGNED, "lowered").max() < 0
+    assert np.array_equal(moved(BOUNDED, "raised"), BOUNDED)
+    assert 0 < np.isnan(moved(SIGNED, "missing")).sum() < 10
+
+
+def test_masks_that_are_added_get_other_holes() -> None:
+    causal = np.triu(np.full((16, 16), -np.inf, dtype=np.float32), 1)
+    spec = TensorSpec.from_json(["float32", [16, 16]])
+    where = domain(spec, [causal.reshape(-1)] * 2)
+    assert where.kind == "constant"
+    for name in ("unlike_constants", "few_unlike_constants"):
+        found = transformed(causal.reshape(-1).view(np.uint8), [spec], [where], name, np.random.default_rng(1))
+        mask = found.view(np.float32).reshape(16, 16)
+        assert not np.array_equal(mask, causal)
+        assert set(np.unique(mask)) == {-np.inf, 0.0}
+        assert (mask == 0).any(axis=1).all()
+
+
+def test_few_rows_of_a_mask_are_others_and_never_the_first_or_the_last() -> None:
+    mask = np.ones((32, 64), dtype=np.float32)
+    spec = TensorSpec.from_json(["float32", [32, 64]])
+    where = domain(spec, [mask.reshape(-1)] * 2)
+    found = transformed(
+        mask.reshape(-1).view(np.uint8), [spec], [where], "few_unlike_constants", np.random.default_rng(1)
+    )
+    (changed,) = np.nonzero((found.view(np.float32).reshape(32, 64) != mask).any(axis=1))
+    assert 1 <= changed.min() <= changed.max() <= 30
+    assert len(changed) <= 4
+
+
+def test_a_grid_that_is_the_same_in_every_draw_gets_other_steps_between_its_ends() -> None:
+    grid = np.linspace(0, 1, 300, dtype=np.float32)
+    spec = TensorSpec.from_json(["float32", [300]])
+    where = domain(spec, [grid, grid])
+    found = transformed(grid.view(np.uint8), [spec], [where], "unlike_constants", np.random.default_rng(1))
+    other = found.view(np.float32)
+    assert (np.diff(other) > 0).all()
+    assert np.allclose(other[[0, -1]], [0, 1], atol=1e-5)
+    assert np.abs(other - grid).max() > 1e-3
 
 
 def drawn(draw: Callable[[], np.ndarray]) -> str:
@@ -106,7 +188,6 @@ def test_half_precision_is_moved_too(dtype: str) -> None:
         pytest.param(np.full(300, -100), id="a class that is ignored"),
         pytest.param(np.full(2, 4), id="few numbers"),
         pytest.param(np.arange(0, 3000, 10, dtype=np.int32), id="where sequences begin"),
-        pytest.param(np.linspace(0, 1, 300, dtype=np.float32), id="edges of bins"),
         pytest.param(np.eye(20, dtype=np.float32).reshape(-1), id="a definite matrix"),
     ],
 )

@@ -27,7 +27,7 @@ from tasks.variants.candidate import Candidate
 
 BASELINE = "eager"
 TIMING_SHARE = 0.15
-RETRIED_SHARE = 0.4
+RETRIED_SHARE = 0.3
 """Share of the timed rounds with a trial before them, so that no call can know whether it is timed."""
 CHEAP_STATE_BYTES = 1 << 20
 

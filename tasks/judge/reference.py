@@ -155,7 +155,25 @@ class Reference:
 
     def own_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float]:
         """The reference's own error per output, from a run in double precision where the model can do that."""
+        return self._own_errors(self.in_double(block, specs), block, outputs, specs)
+
+    def steady_errors(self, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]) -> list[float] | None:
+        """As own_errors, or nothing where rounding decides more than a few values of the output."""
         exact = self.in_double(block, specs)
+        if not self._are_steady(exact, block, specs):
+            return None
+        return self._own_errors(exact, block, outputs, specs)
+
+    def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+        """Whether no tie or step lies where rounding decides on these inputs, or for few whole numbers only.
+
+        Of those a close look knows what else they may be.
+        """
+        return self._are_steady(self.in_double(block, specs), block, specs)
+
+    def _own_errors(
+        self, exact: np.ndarray | None, block: np.ndarray, outputs: np.ndarray, specs: Sequence[TensorSpec]
+    ) -> list[float]:
         if exact is None:
             return [equality.unknown_own_error(spec) for spec in specs]
         with self.worker.referees_turn():
@@ -168,12 +186,7 @@ class Reference:
         with self.worker.referees_turn():
             return list(map(max, found, equality.own_errors(rounded, exact, equality.widened(specs))))
 
-    def is_steady(self, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
-        """Whether no tie or step lies where rounding decides on these inputs, or for few whole numbers only.
-
-        Of those a close look knows what else they may be.
-        """
-        exact = self.in_double(block, specs)
+    def _are_steady(self, exact: np.ndarray | None, block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
         nudged = None if exact is None else self.in_double(block, specs, nudge=NUDGE)
         if exact is None or nudged is None:
             return all(equality.is_inexact(spec) for spec in specs)

@@ -296,8 +296,8 @@ class Study:
             is_as_finite = name == MISSING or equality.is_as_finite(outputs, plain, specs)
             if specs != self.output_specs or not is_as_finite:
                 continue
-            is_steady = self._reference.is_steady(block, specs)
-            if is_steady and self.yardstick.learn(name, self._reference.own_errors(block, outputs, specs)):
+            own_errors = self._reference.steady_errors(block, outputs, specs)
+            if own_errors is not None and self.yardstick.learn(name, own_errors):
                 self.distributions.append(name)
 
     def _looks_places_up(self) -> bool:
@@ -339,9 +339,8 @@ class Study:
                 continue
             if not equality.is_as_finite(outputs, plain, self.output_specs):
                 continue
-            is_steady = self._reference.is_steady(block, self.output_specs)
-            own_errors = self._reference.own_errors(block, outputs, self.output_specs)
-            if is_steady and self.yardstick.learn(STRONG_WEIGHTS, own_errors):
+            own_errors = self._reference.steady_errors(block, outputs, self.output_specs)
+            if own_errors is not None and self.yardstick.learn(STRONG_WEIGHTS, own_errors):
                 return
         self.strength = None
 

@@ -1,0 +1,82 @@
+"""Other weights than a constructor makes: in some places, of one tensor, or as after long training."""
+
+import numpy as np
+import pytest
+
+from tasks.judge.weights import Weights
+from tasks.judge.wire import TensorSpec, offsets
+
+FORMS = {"weight": [64, 64], "small": [64, 64], "scale": [64], "shift": [64]}
+SPECS = [TensorSpec.from_json(["float32", shape]) for shape in FORMS.values()]
+ROWS = [(name, spec, "parameter") for name, spec in zip(FORMS, SPECS, strict=True)]
+SEEDS = 0, 1, 2
+
+
+def state_of(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    made = [
+        rng.standard_normal((64, 64)) / 8,
+        1e-7 * rng.standard_normal((64, 64)),
+        np.ones(64),
+        np.zeros(64),
+    ]
+    return np.concatenate([values.astype(np.float32).reshape(-1) for values in made]).view(np.uint8)
+
+
+@pytest.fixture
+def weights() -> Weights:
+    return Weights(ROWS, {seed: state_of(seed) for seed in SEEDS})
+
+
+def parts(state: np.ndarray) -> dict[str, np.ndarray]:
+    starts = offsets(SPECS)[0]
+    return {
+        name: state[start : start + spec.num_bytes].view(np.float32)
+        for name, spec, start in zip(FORMS, SPECS, starts, strict=True)
+    }
+
+
+def test_one_tensor_changes_in_few_places(weights: Weights) -> None:
+    before = state_of(0)
+    after = weights.perturbed(before, np.random.default_rng(0), share=0.004, only=[0])
+    changed = {name: int((parts(after)[name] != parts(before)[name]).sum()) for name in FORMS}
+    assert 1 <= changed.pop("weight") < 50
+    assert not any(changed.values())
+
+
+def test_strong_weights_are_large_of_both_signs_and_none_is_small(weights: Weights) -> None:
+    before = state_of(0)
+    after = parts(weights.strengthened(before, np.random.default_rng(0), factor=8.0, with_signs=True))
+    assert 6 < after["weight"].std() / parts(before)["weight"].std() < 11
+    assert after["small"].std() > 0.05
+    assert after["scale"].min() < 0 < after["scale"].max()
+    assert after["shift"].std() > 0.1
+    kept = parts(weights.strengthened(before, np.random.default_rng(0), factor=3.0, with_signs=False))
+    assert kept["scale"].min() > 0
+
+
+def test_tensors_that_are_joined_are_found_and_written_together(weights: Weights) -> None:
+    state = state_of(0)
+    found = parts(state)
+    joined = np.concatenate([found["scale"], found["shift"]])
+    rows = [
+        ("all", TensorSpec.from_json(["float32", [2, 64]]), "parameter"),
+        ("other", TensorSpec.from_json(["float32", [64, 64]]), "parameter"),
+    ]
+    block = np.concatenate([joined, found["weight"]]).view(np.uint8)
+    names = weights.names_in(rows, block, 0)
+    assert names == ["other", None, None, None]
+    (both,) = weights.joined_in(rows, block, 0, names)
+    assert (both.name, both.indices) == ("all", (2, 3))
+    written, as_rows = weights.under_names(state, names, {}, [both])
+    assert as_rows == [["other", "float32", [64, 64]], ["all", "float32", [2, 64]]]
+    assert np.array_equal(written[-512:].view(np.float32), joined)
+
+
+def test_weights_of_equal_values_under_other_names_cannot_be_told_by_them() -> None:
+    spec = TensorSpec.from_json(["float32", [64]])
+    rows = [(name, spec, "parameter") for name in ("first.weight", "second.weight", "bias")]
+    values = np.concatenate([np.ones(128), np.zeros(64)]).astype(np.float32).view(np.uint8)
+    weights = Weights(rows, dict.fromkeys(SEEDS, values))
+    assert weights.groups_alike(["gain", "scale", "shift"]) == [[0, 1]]
+    assert weights.groups_alike(["first.weight", "second.weight", "bias"]) == []
