@@ -397,6 +397,8 @@ _MOVES_OF: dict[str, tuple[str, ...]] = {
     "whole": ("other_whole", FARTHER_PLACES, NOWHERE),
 }
 _MOVES_OF_NUMBERS = tuple(name for name in _MOVES if not any(name in names for names in _MOVES_OF.values()))
+FAR = ("beyond", "raised", "lowered")
+"""Moves that lead where a problem may lose its meaning, such as a loss that is nothing."""
 _ALIKE = ("negated", "large", "small", "beyond", "raised", "lowered")
 """Moves that leave equal values equal."""
 DISTRIBUTIONS = tuple(name for name in _MOVES if name != NOWHERE)

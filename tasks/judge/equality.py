@@ -21,6 +21,7 @@ ALLOWED_ULPS_HALF = 4.0
 # Where float64 could not be had, the reference's own error is not known and is taken to be this share of those ulps.
 UNKNOWN_OWN_ERROR_SHARE = 0.25
 MIN_ROW_ITEMS = 16
+LIKE_SIZES = 0.03, 1e4
 GROSS_SHARE, MANY = 2.0**-7, 0.1
 AT_ONCE_BYTES = 64 << 20
 """Of outputs whose errors are computed together: on the way they take four times as much."""
@@ -231,6 +232,16 @@ def is_as_finite(block: np.ndarray, plain: np.ndarray, specs: Sequence[TensorSpe
         ours, usual = (as_array(values, spec, start) for values in (block, plain))
         if any(is_odd(ours).any() and not is_odd(usual).any() for is_odd in (np.isnan, np.isinf)):
             return False
+    return True
+
+
+def is_of_like_size(block: np.ndarray, plain: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
+    """Whether outputs are neither nearly nothing nor huge beside the usual ones, where little but rounding is left."""
+    for spec, start in zip(specs, offsets(specs)[0], strict=True):
+        if is_inexact(spec) and spec.num_items:
+            size, usual = (rms(as_array(values, spec, start)) for values in (block, plain))
+            if not LIKE_SIZES[0] * usual <= size <= LIKE_SIZES[1] * usual:
+                return False
     return True
 
 

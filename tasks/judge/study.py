@@ -15,7 +15,7 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.degenerate import effortless_answers
-from tasks.judge.distributions import DISTRIBUTIONS, FARTHER_PLACES, MISSING, NOWHERE
+from tasks.judge.distributions import DISTRIBUTIONS, FAR, FARTHER_PLACES, MISSING, NOWHERE
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.missing import takes_missing
 from tasks.judge.processes import Failure, WorkerProcess
@@ -85,8 +85,7 @@ class Study:
         self._room = layout
         self._fits_doubled = fits_doubled
         self.output_specs: list[TensorSpec] = []
-        self.strength: tuple[float, bool] | None = None
-        """By what strong weights are made, where the reference computes as well with them."""
+        self._strong: tuple[float, bool, int] | None = None
         self.distributions: list[str] = []
         self._secret = random.SystemRandom()
         self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
@@ -296,6 +295,8 @@ class Study:
             is_as_finite = name == MISSING or equality.is_as_finite(outputs, plain, specs)
             if specs != self.output_specs or not is_as_finite:
                 continue
+            if name in FAR and not equality.is_of_like_size(outputs, plain, specs):
+                continue
             own_errors = self._reference.steady_errors(block, outputs, specs)
             if own_errors is not None and self.yardstick.learn(name, own_errors):
                 self.distributions.append(name)
@@ -329,25 +330,31 @@ class Study:
 
     def _study_strong_weights(self) -> None:
         """How far weights may be from those that the constructor makes, for the reference to compute as well."""
-        state, block = self.weights.states[self.seeds[0]], self.pool.blocks[0]
-        plain = self.outputs(block, state=state)
+        plain = self.outputs(self.pool.blocks[0], state=self.weights.states[self.seeds[0]])
         for strength in STRENGTHS:
-            self.strength = strength
-            try:
-                outputs = self.outputs(block, state=self.strong_weights(state, self._numpy_rng()))
-            except Failure:
-                continue
-            if not equality.is_as_finite(outputs, plain, self.output_specs):
-                continue
-            own_errors = self._reference.steady_errors(block, outputs, self.output_specs)
-            if own_errors is not None and self.yardstick.learn(STRONG_WEIGHTS, own_errors):
+            self._strong = (*strength, self._secret.getrandbits(60))
+            if self._computes_well(plain):
                 return
-        self.strength = None
+        self._strong = None
 
-    def strong_weights(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Weights as far from these as the reference allows."""
-        assert self.strength is not None, "the study has found none"
-        factor, with_signs = self.strength
+    def _computes_well(self, plain: np.ndarray) -> bool:
+        """Whether the reference does with strong weights, and its outputs are about as large."""
+        block, specs = self.pool.blocks[0], self.output_specs
+        try:
+            outputs = self.outputs(block, state=self.strong_weights())
+        except Failure:
+            return False
+        if not equality.is_as_finite(outputs, plain, specs) or not equality.is_of_like_size(outputs, plain, specs):
+            return False
+        own_errors = self._reference.steady_errors(block, outputs, specs)
+        return own_errors is not None and self.yardstick.learn(STRONG_WEIGHTS, own_errors)
+
+    def strong_weights(self) -> np.ndarray | None:
+        """Weights as far from a constructor's as the reference allows, if it allows any."""
+        if self._strong is None:
+            return None
+        factor, with_signs, seed = self._strong
+        state, rng = self.weights.states[self.seeds[0]], np.random.default_rng(seed)
         return self.weights.strengthened(state, rng, factor=factor, with_signs=with_signs)
 
     def _depends_on_weights(self, index: int | None = None) -> bool:

@@ -91,7 +91,7 @@ class Trials:
             self.try_once(self.change_weights())
         if self._takes_weights and any(self._study.weights.is_free) and not self._study.weights.stay_as_made:
             self._try_single_weights()
-        if self._takes_weights and self._study.strength is not None:
+        if self._takes_weights:
             self._try_strong_weights()
         for distribution in self._study.distributions:
             self.try_once(f"{distribution}_inputs", distribution)
@@ -191,8 +191,10 @@ class Trials:
 
     def _try_strong_weights(self) -> None:
         """One call with weights far from those that a constructor makes, and back again."""
-        usual = self._state
-        self._state = self._study.strong_weights(usual, self._numpy_rng)
+        usual, strong = self._state, self._study.strong_weights()
+        if strong is None:
+            return
+        self._state = strong
         self._pair.load_state(self._state)
         _, error = self._call(STRONG_WEIGHTS, PLAIN, slot=0, hold=False, measured_as=STRONG_WEIGHTS)
         self._evidence.passed(STRONG_WEIGHTS, f"error {error:.2g} of what is allowed")

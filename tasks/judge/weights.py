@@ -91,7 +91,7 @@ class Weights:
                 values = rng.normal(0.0, 0.5 * usual, values.shape)
             else:
                 values = values * max(factor, usual / size if size < _NEGLIGIBLE_SHARE * usual else 0.0)
-                values *= rng.uniform(0.5, 1.5, values.shape)
+                values *= rng.uniform(0.5, 2.0, values.shape)
             if with_signs and (values.min() >= 0 or values.max() <= 0):
                 values = values * rng.choice((-1.0, 1.0), values.shape)
             put_array(changed, spec, self._starts[index], values)
