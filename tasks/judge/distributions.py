@@ -2,9 +2,9 @@
 
 What is valid is read off several draws of the problem itself: a value with both signs may be scaled and negated, one
 between two bounds stays between them, zeros stay zeros, what mirrors itself keeps doing so, and what has a structure
-(integers, masks, sorted rows, rows that sum to one, ends of intervals, positive definite matrices; structure.py) is
-only ever drawn afresh. Some distributions leave that range, for references that compute just as well there: signs where
-none were negative, and other values where all were equal.
+(masks, an order, sorted rows, rows that sum to one, ends of intervals, positive definite matrices; structure.py) is
+only ever drawn afresh. Some distributions leave that range, for references that compute just as well there: past the
+bounds, signs where none were negative, other whole numbers, and other values where all were equal.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ from tasks.judge.wire import TensorSpec, offsets
 MISSING = "missing"
 FARTHER_PLACES = "farther_places"
 NOWHERE = "nowhere"
-"""Places that no table has: what a reference takes all the same are no places. Never asked for on a device."""
+"""Places that hardly a table has: what a reference takes all the same are none. Never asked for on a device."""
 _FARTHER = 4
 _BYTES = ("uint8", "int8")
 _FEW_ROWS = 4
@@ -253,12 +253,12 @@ def _missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Ge
 
 
 def _other_whole(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    """Any bytes, which are no places in anything; of others, which may be, those down to 1."""
+    """Any bytes, where the draws show many; of others, which may be places, those down to 1."""
     if spec.dtype in _BYTES:
         return random_integers(rng, 256, values) + np.iinfo(spec.dtype).min
     if where.low <= 1:
         return values
-    return np.asarray(rng.integers(min(1, int(where.low)), int(where.high) + 1, values.size), like=values)
+    return np.asarray(rng.integers(1, int(where.high) + 1, values.size), like=values)
 
 
 def _farther_places(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -269,7 +269,7 @@ def _farther_places(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np
 
 
 def _nowhere(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    return values if spec.dtype in _BYTES or where.low > 1 else np.full_like(values, np.iinfo(spec.dtype).max)
+    return values if spec.dtype in _BYTES or where.low > 1 else np.full_like(values, 16 * (int(where.high) + 1))
 
 
 def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -331,7 +331,7 @@ def _unlike_constants(values: np.ndarray, spec: TensorSpec, where: Domain, rng: 
     if is_added_mask(values):
         return np.where(_holes(values, spec, rng), values.dtype.type(0), values.dtype.type(where.low))
     if spec.dtype == "bool" or (is_mask(values) and not (is_uniform and where.low == 0.0)):
-        return np.where(_holes(values, spec, rng), where.high, 0)
+        return np.where(_holes(values, spec, rng), where.high, 1 - where.high)
     if spec.dtype in WHOLE_DTYPES:
         if not is_uniform:
             return rng.permuted(values.reshape(-1, length_of_places(spec, values)), axis=1).reshape(-1)
@@ -366,10 +366,14 @@ def _row_length(values: np.ndarray, spec: TensorSpec) -> int:
 
 
 def _holes(values: np.ndarray, spec: TensorSpec, rng: np.random.Generator) -> np.ndarray:
-    """Which values of another mask are in: bool like the values, some in every row."""
+    """Which values of another mask are in: bool like the values, some in every row, and not all where it is longer."""
     kept = rng.integers(0, 2, values.size).astype(bool)
     rows = kept.reshape(-1, _row_length(values, spec))
-    rows[np.arange(len(rows)), rng.integers(0, rows.shape[1], len(rows))] = True
+    length, every = rows.shape[1], np.arange(len(rows))
+    places = rng.integers(0, length, len(rows))
+    if length > 1:
+        rows[every, (places + rng.integers(1, length, len(rows))) % length] = False
+    rows[every, places] = True
     return kept
 
 
@@ -397,6 +401,8 @@ _MOVES_OF: dict[str, tuple[str, ...]] = {
     "whole": ("other_whole", FARTHER_PLACES, NOWHERE),
 }
 _MOVES_OF_NUMBERS = tuple(name for name in _MOVES if not any(name in names for names in _MOVES_OF.values()))
+ON_HOST = ("beyond", "other_whole", FARTHER_PLACES)
+"""Moves that may lead out of a table, which ends a process that uses a device."""
 FAR = ("beyond", "raised", "lowered")
 """Moves that lead where a problem may lose its meaning, such as a loss that is nothing."""
 _ALIKE = ("negated", "large", "small", "beyond", "raised", "lowered")

@@ -6,11 +6,11 @@ ASKED = frozenset({"isnan", "isfinite", "isinf", "nan_to_num", "nanmean", "nansu
 
 
 def takes_missing(source: str) -> bool:
-    """Whether forward asks one of its own arguments whether it is a number, or leaves out what is none.
+    r"""Whether Model.forward asks one of its arguments whether it is a number, or leaves out what is none.
 
-    >>> takes_missing("def forward(self, x): return x.nan_to_num()")
+    >>> takes_missing("class Model:\n  def forward(self, x): return x.nan_to_num()")
     True
-    >>> takes_missing("def forward(self, x): return torch.nan_to_num(torch.softmax(x, 1))")
+    >>> takes_missing("class Model:\n  def forward(self, x): return torch.nan_to_num(torch.softmax(x, 1))")
     False
 
     Args:
@@ -20,7 +20,10 @@ def takes_missing(source: str) -> bool:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return False
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "forward"]
+    models = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+    functions = [
+        node for model in models for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "forward"
+    ]
     return any(_asks(node, function) for function in functions for node in ast.walk(function))
 
 
@@ -28,5 +31,10 @@ def _asks(node: ast.AST, function: ast.FunctionDef) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in ASKED:
         return False
     names = {argument.arg for argument in function.args.args}
+    names -= {
+        other.id
+        for other in ast.walk(function)
+        if isinstance(other, ast.Name) and isinstance(other.ctx, ast.Store) and other.lineno < node.lineno
+    }
     operands = (node.func.value, *node.args[:1])
     return any(isinstance(operand, ast.Name) and operand.id in names for operand in operands)

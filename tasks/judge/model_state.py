@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 UNKNOWN_ITEMS = 1 << 40
+MOST_NESTED = 4
 
 
 def constructor_arguments(returned: Any, model_class: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -28,18 +29,26 @@ def constructor_arguments(returned: Any, model_class: Any) -> tuple[list[Any], d
     return positional, {}
 
 
-def attributes(model: Any) -> Iterator[torch.Tensor]:
-    """Tensors that a model keeps outside its state dict."""
-    if isinstance(model, torch.nn.Module):
-        for module in model.modules():
-            yield from (value for value in vars(module).values() if isinstance(value, torch.Tensor))
-
-
 def num_other_items(model: Any) -> int:
-    """How many numbers a model keeps outside its state dict; any number where some are made at its first call."""
-    if isinstance(model, torch.nn.Module) and any(map(torch.nn.parameter.is_lazy, model.parameters())):
+    """How many numbers a model keeps outside its state dict; UNKNOWN_ITEMS where that cannot be told.
+
+    Some are made at its first call, or kept where only the program itself finds them.
+    """
+    if not isinstance(model, torch.nn.Module) or any(map(torch.nn.parameter.is_lazy, model.parameters())):
         return UNKNOWN_ITEMS
-    return sum(tensor.numel() for tensor in attributes(model))
+    usual = vars(torch.nn.Module()).keys()
+    own = [value for module in model.modules() for name, value in vars(module).items() if name not in usual]
+    return min(UNKNOWN_ITEMS, sum(_num_items(value, MOST_NESTED) for value in own))
+
+
+def _num_items(value: Any, depth: int) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel() * (2 if value.is_complex() else 1)
+    if value is None or isinstance(value, bool | int | float | complex | str | torch.nn.Module | torch.Size):
+        return 0
+    if isinstance(value, list | tuple | dict) and depth:
+        return sum(_num_items(each, depth - 1) for each in (value.values() if isinstance(value, dict) else value))
+    return UNKNOWN_ITEMS
 
 
 def load(model: Any, new_state: dict[str, torch.Tensor]) -> bool:
@@ -51,7 +60,7 @@ def load(model: Any, new_state: dict[str, torch.Tensor]) -> bool:
         Whether the model has a place for all of it.
     """
     try:
-        if type(model).load_state_dict is torch.nn.Module.load_state_dict:
+        if _loads_each_for_itself(model):
             known = model.state_dict()
             new_state = {
                 name: value
@@ -61,6 +70,19 @@ def load(model: Any, new_state: dict[str, torch.Tensor]) -> bool:
         return not model.load_state_dict(new_state, strict=False).unexpected_keys
     except (RuntimeError, AttributeError):  # of another shape, or no module at all
         return False
+
+
+def _loads_each_for_itself(model: Any) -> bool:
+    """Whether nothing of a program's own looks at all of a state that is loaded."""
+    return isinstance(model, torch.nn.Module) and all(
+        type(module).load_state_dict is torch.nn.Module.load_state_dict
+        and not module._load_state_dict_pre_hooks
+        and (
+            type(module)._load_from_state_dict is torch.nn.Module._load_from_state_dict
+            or type(module).__module__.startswith("torch.")
+        )
+        for module in model.modules()
+    )
 
 
 def _are_same(one: Any, other: torch.Tensor) -> bool:

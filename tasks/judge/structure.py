@@ -19,6 +19,8 @@ _COLUMNS_OF_INTERVALS = 8
 _DEFINITE_ROWS, _SEMIDEFINITE_ROWS = 2048, 512
 _FEW_VECTORS = 4
 _LEAST_MASK = -1e4
+_MANY_BYTES = 96
+_MOST_WHOLE = 1 << 24
 _LEAST_PATTERN = 3
 
 
@@ -42,21 +44,24 @@ def may_vary(spec: TensorSpec, values: np.ndarray, low: float, high: float) -> b
 def may_be_others(spec: TensorSpec, draws: Sequence[np.ndarray]) -> bool:
     """Whether whole numbers that differ from draw to draw could as well be others: bytes, lengths, places in a table.
 
-    Not where no number comes twice, as in an order, nor where they grow.
+    Not where no number comes twice, as in an order, where they grow or fall, or where their sum is always the same.
     """
-    if any(is_mask(draw) or length_of_places(spec, draw) or _is_growing(spec, draw) for draw in draws):
-        return False
+    low, high = min(int(draw.min()) for draw in draws), max(int(draw.max()) for draw in draws)
     if spec.dtype in ("uint8", "int8"):
-        return True
-    low = min(int(draw.min()) for draw in draws)
+        return high - low >= _MANY_BYTES
+    if high >= _MOST_WHOLE or spec.num_items > _LOOKED_AT or len({int(draw.sum()) for draw in draws}) == 1:
+        return False
+    if any(is_mask(draw) or length_of_places(spec, draw) or _is_in_steps(spec, draw) for draw in draws):
+        return False
     return low >= 0 and (spec.num_items < MASK_VALUES or any(len(np.unique(draw)) < draw.size for draw in draws))
 
 
-def _is_growing(spec: TensorSpec, values: np.ndarray) -> bool:
+def _is_in_steps(spec: TensorSpec, values: np.ndarray) -> bool:
     length = spec.shape[-1] if spec.shape else 0
     if length < 3 or values.size % length:
         return False
-    return bool((np.diff(values.reshape(-1, length).astype(np.int64), axis=1) >= 0).all())
+    steps = np.diff(values.reshape(-1, length).astype(np.int64), axis=1)
+    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def is_in_order(spec: TensorSpec, values: np.ndarray) -> bool:
@@ -96,7 +101,7 @@ def is_hermitian(spec: TensorSpec, values: np.ndarray) -> bool:
         return False
     matrices = values.reshape(-1, shape[-1], shape[-1], 2)
     conjugated = np.swapaxes(matrices, 1, 2) * np.array([1, -1], values.dtype)
-    return np.allclose(matrices, conjugated, rtol=1e-5, atol=0.0)
+    return np.allclose(matrices, conjugated, rtol=1e-5, atol=1e-5 * float(np.abs(matrices).max()))
 
 
 def is_definite(spec: TensorSpec, values: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.degenerate import effortless_answers
-from tasks.judge.distributions import DISTRIBUTIONS, FAR, FARTHER_PLACES, MISSING, NOWHERE
+from tasks.judge.distributions import DISTRIBUTIONS, FAR, FARTHER_PLACES, MISSING, NOWHERE, ON_HOST
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.missing import takes_missing
 from tasks.judge.processes import Failure, WorkerProcess
@@ -280,6 +280,8 @@ class Study:
         for name in DISTRIBUTIONS:
             if spent_ms > STUDY_MS:
                 break
+            if name in ON_HOST and not isinstance(self.worker.arena, Arena):
+                continue
             if name == MISSING and not takes_missing(self.problem.source):
                 continue
             if name == FARTHER_PLACES and not self._looks_places_up():
@@ -302,8 +304,8 @@ class Study:
                 self.distributions.append(name)
 
     def _looks_places_up(self) -> bool:
-        """Whether whole numbers among the inputs are places in something, so that some are none."""
-        if not isinstance(self.worker.arena, Arena):  # a place that is none ends a process that uses a device
+        """Whether whole numbers among the inputs are places in a table, so that some are none."""
+        if "embedding" not in self.problem.source.lower():  # what loops or reads past an end would end the study
             return False
         last = self.pool.blocks[-1]
         block = self.pool.transformed(last, NOWHERE, self._numpy_rng())

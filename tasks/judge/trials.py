@@ -29,10 +29,12 @@ INPUT_ERROR = 2.0**-8
 """The share of its root mean square by which an input that is written to may differ: an eighth of what is allowed."""
 SPARSE_SHARE, FEW_SHARE = 0.25, 0.004
 SINGLE_WEIGHTS = 2
+MOST_KEPT_BYTES = 64 << 20
+"""Of outputs that are kept while all else goes on."""
 MOVED_AGAIN = 8
 """Distributions, drawn at random, that come once more at the end."""
 MOST_ALIKE = 32
-"""Weights of equal values that are told apart: each takes two calls."""
+"""Weights of equal values that are told apart: each takes a load and two calls."""
 DISGUISED = 2
 """Calls compared of an exchange that is no timed one: in every detail, which takes longer."""
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
@@ -72,7 +74,7 @@ class Trials:
         self._num_changes = 0
         self._told_apart = False
         self._last_truth = np.empty(0, dtype=np.uint8)
-        self._kept = self._last_truth, self._last_truth
+        self._kept: tuple[np.ndarray, np.ndarray] | None = None
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
         self._right_answers = RightAnswers(study.output_specs)
@@ -141,8 +143,11 @@ class Trials:
         if self._told_apart:
             return
         self._told_apart = True
+        num_left = MOST_ALIKE
         for whole in self._pair.groups_alike():
-            group = whole[:MOST_ALIKE]
+            group, num_left = whole[:num_left], num_left - len(whole[:num_left])
+            if len(group) < 2:
+                break
             changed = self._study.weights.alike(self._study.weights.perturbed(self._state, self._numpy_rng), group)
             with self._pair.uncounted():
                 block = next(self._inputs)
@@ -151,9 +156,7 @@ class Trials:
                 alike = [
                     [self._study.yardstick.compare(one, truth, PLAIN).is_equal for one in answers] for truth in truths
                 ]
-            order = [row.index(True) if any(row) else place for place, row in enumerate(alike)]
-            if sorted(order) == list(range(len(order))):
-                self._pair.reorder(group, order)
+            self._pair.reorder(group, _matched(alike))
 
     def _effects(self, index: int, changed: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the candidate and the reference answer when they have one weight from another state."""
@@ -174,6 +177,7 @@ class Trials:
 
     def _try_single_weights(self) -> None:
         """One weight after the other changed in few places: neither some of them nor one's version tells of all."""
+        self._tell_weights_apart()
         weights = self._study.weights
         for index in weights.some_free(self._numpy_rng, SINGLE_WEIGHTS):
             self._state = weights.perturbed(self._state, self._numpy_rng, share=FEW_SHARE, only=[index])
@@ -182,19 +186,24 @@ class Trials:
 
     def keep_one(self) -> None:
         """One call whose outputs must be what they are when all that are timed are done, however many those are."""
+        if self._pair.output_bytes > MOST_KEPT_BYTES:
+            return
         answer, _ = self._call("fresh_inputs", PLAIN, slot=1, hold=True)
         self._kept = answer, self._last_truth
 
     def require_kept_one(self) -> None:
         """Refuse outputs that anything has overwritten since."""
-        self._require_kept(*self._kept, slot=1)
+        if self._kept is not None:
+            self._require_kept(*self._kept, slot=1)
+        self._kept = None
 
     def _try_strong_weights(self) -> None:
         """One call with weights far from those that a constructor makes, and back again."""
         usual, strong = self._state, self._study.strong_weights()
         if strong is None:
             return
-        self._state = strong
+        self._tell_weights_apart()
+        self._state = self._study.weights.with_unlearned_of(strong, usual)
         self._pair.load_state(self._state)
         _, error = self._call(STRONG_WEIGHTS, PLAIN, slot=0, hold=False, measured_as=STRONG_WEIGHTS)
         self._evidence.passed(STRONG_WEIGHTS, f"error {error:.2g} of what is allowed")
@@ -392,3 +401,18 @@ class Trials:
 
     def _note_error(self, error: float) -> None:
         self._evidence.max_error = max(self._evidence.max_error or 0.0, min(error, MAX_ERROR))
+
+
+def _matched(alike: Sequence[Sequence[bool]]) -> list[int]:
+    """For each row a column of its own, one of those that are true for it where there is any; the surest rows first.
+
+    >>> _matched([[True, True, False], [True, False, False], [False, False, False]])
+    [1, 0, 2]
+    """
+    left, chosen = list(range(len(alike))), dict[int, int]()
+    for row in sorted(range(len(alike)), key=lambda row: (not any(alike[row]), sum(alike[row]))):
+        own = [row] if row in left else []  # as it is, where nothing speaks against it
+        fitting = [column for column in (*own, *left) if alike[row][column]]
+        chosen[row] = (fitting or own or left)[0]
+        left.remove(chosen[row])
+    return [chosen[row] for row in range(len(alike))]

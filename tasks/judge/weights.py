@@ -67,7 +67,12 @@ class Weights:
 
     def some_free(self, rng: np.random.Generator, count: int) -> list[int]:
         """So many of the tensors that may change, or all where there are fewer, in a random order."""
-        found: list[int] = rng.permutation(np.flatnonzero(self.is_free))[:count].tolist()
+        changeable = [
+            index
+            for index, spec in enumerate(self.specs)
+            if self.is_free[index] and self.first_alike[index] == index and spec.dtype.startswith(("float", "bfloat"))
+        ]
+        found: list[int] = rng.permutation(changeable)[:count].tolist()
         return found
 
     def strengthened(
@@ -102,6 +107,14 @@ class Weights:
         for index, first in enumerate(self.first_alike):
             self._bytes(state, index)[:] = self._bytes(state, first)
         return state
+
+    def with_unlearned_of(self, state: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """The state with what nobody learns, such as signs that a seed made, as in another."""
+        found = state.copy()
+        for index, is_learned in enumerate(self.is_learned):
+            if not is_learned:
+                self._bytes(found, index)[:] = self._bytes(other, index)
+        return found
 
     def others(self, seed: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Other states for the model of one seed: two near its own, then those of the other seeds.
@@ -228,8 +241,8 @@ class Weights:
         for index, spec in enumerate(self.specs):
             ours, theirs = (self._bytes(block, index).reshape(max(spec.num_items, 1), -1) for block in (changed, state))
             kept = rng.random(len(ours)) >= share
-            kept[rng.integers(len(ours))] = False
             kept[: 1 if len(kept) > 1 else 0] = True
+            kept[rng.integers(min(1, len(ours) - 1), len(ours))] = False
             ours[kept] = theirs[kept]
 
     def _bytes(self, block: np.ndarray, index: int) -> np.ndarray:
