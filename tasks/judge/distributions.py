@@ -37,6 +37,7 @@ FARTHER_PLACES = "farther_places"
 NOWHERE = "nowhere"
 """Places that hardly a table has: what a reference takes all the same are none. Never asked for on a device."""
 _FARTHER = 4
+_NO_PLACE = 1 << 28
 _BYTES = ("uint8", "int8")
 _FEW_ROWS = 4
 _MOVED_DTYPES = ("float32", "float64", "bool", *WHOLE_DTYPES, *HALF_DTYPES)
@@ -269,7 +270,9 @@ def _farther_places(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np
 
 
 def _nowhere(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    return values if spec.dtype in _BYTES or where.low > 1 else np.full_like(values, 16 * (int(where.high) + 1))
+    if spec.dtype in _BYTES or where.low > 1:
+        return values
+    return np.full_like(values, min(_NO_PLACE, np.iinfo(spec.dtype).max))
 
 
 def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:

@@ -197,7 +197,9 @@ class Worker:
         self._keeps_outputs = keeps_outputs(self._capacity)
         self._takes_tensors_only = values.is_list_of_tensors(self._inputs["tree"], len(self._input_places))
         self._usual_forms = [(getattr(torch, dtype), torch.Size(shape)) for dtype, shape in message["outputs"]]
-        self._may_answer_shortly = bool(self._usual_forms) and self._takes_plain_calls and not self._copies_outputs
+        are_real = not any(dtype.is_complex for dtype, _ in self._usual_forms)  # others may be conjugated at times
+        is_plain = bool(self._usual_forms) and are_real and self._takes_plain_calls
+        self._may_answer_shortly = is_plain and not self._copies_outputs
         self._answers_shortly = False
         torch.set_grad_enabled(message["needs_grad_mode"])
         self._objects = [self._new_objects(slot) for slot in range(len(self._slots))]
