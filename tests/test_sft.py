@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tasks.errors import PolicyError
+from tasks.training.acceleration import accelerated
 from tasks.training import checkpoints as checkpointing
 from tasks.training.checkpoints import checkpointed_steps, newest_checkpoint
 from tasks.training.examples import Example
@@ -67,7 +68,7 @@ def test_only_completions_and_their_end_are_learnt(tmp_path):
     made = policy()
     ids = encode_prompt(made, "# a\n")
     answer = [*made.tokenizer("return a").input_ids, made.tokenizer.eos_token_id]
-    with torch.no_grad():
+    with torch.no_grad(), accelerated(made.model, packing=False, compiles=False):  # rounded as when it is trained
         logits = made.model(input_ids=torch.tensor([ids + answer])).logits[0]
     expected = torch.nn.functional.cross_entropy(logits[len(ids) - 1 : -1], torch.tensor(answer)).item()
     rows, _ = train(
