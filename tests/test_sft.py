@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tasks.errors import PolicyError
-from tasks.training.acceleration import accelerated
 from tasks.training import checkpoints as checkpointing
+from tasks.training.acceleration import accelerated
 from tasks.training.checkpoints import checkpointed_steps, newest_checkpoint
 from tasks.training.examples import Example
 from tasks.training.policy import encode_prompt
