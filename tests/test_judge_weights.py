@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tasks.judge.trained import perturbed
 from tasks.judge.weights import Weights
 from tasks.judge.wire import TensorSpec, offsets
 
@@ -10,6 +11,8 @@ FORMS = {"weight": [64, 64], "small": [64, 64], "scale": [64], "shift": [64]}
 SPECS = [TensorSpec.from_json(["float32", shape]) for shape in FORMS.values()]
 ROWS = [(name, spec, "parameter") for name, spec in zip(FORMS, SPECS, strict=True)]
 SEEDS = 0, 1, 2
+POSITIVE = np.random.default_rng(0).random(SPECS[0].num_items).astype(np.float32)
+SIGNED = POSITIVE - 0.5
 
 
 def state_of(seed: int) -> np.ndarray:
@@ -80,3 +83,19 @@ def test_weights_of_equal_values_under_other_names_cannot_be_told_by_them() -> N
     weights = Weights(rows, dict.fromkeys(SEEDS, values))
     assert weights.groups_alike(["gain", "scale", "shift"]) == [[0, 1]]
     assert weights.groups_alike(["first.weight", "second.weight", "bias"]) == []
+
+
+def test_perturbed_weights_keep_their_sign_where_all_have_one() -> None:
+    variance = perturbed(POSITIVE.view(np.uint8), [SPECS[0]], [True], np.random.default_rng(1)).view(np.float32)
+    assert (variance >= 0).all()
+    assert not np.array_equal(variance, POSITIVE)
+
+
+def test_weights_that_are_all_zero_do_not_stay_so() -> None:
+    zeros = np.zeros(SPECS[0].num_items, "f")
+    assert perturbed(zeros.view(np.uint8), [SPECS[0]], [True], np.random.default_rng(1)).view(np.float32).any()
+
+
+def test_constants_of_the_program_are_not_perturbed() -> None:
+    same = perturbed(SIGNED.view(np.uint8), [SPECS[0]], [False], np.random.default_rng(1))
+    assert np.array_equal(same.view(np.float32), SIGNED)

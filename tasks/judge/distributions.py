@@ -1,4 +1,4 @@
-"""Inputs and weights that a candidate has not seen: other than get_inputs makes, but still valid for the problem.
+"""Inputs that a candidate has not seen: other than get_inputs makes, but still valid for the problem.
 
 What is valid is read off several draws of the problem itself: a value with both signs may be scaled and negated, one
 between two bounds stays between them, zeros stay zeros, what mirrors itself keeps doing so, and what has a structure
@@ -16,6 +16,7 @@ import numpy as np
 from tasks.judge.blocks import on_host, random_integers
 from tasks.judge.equality import as_array, put_array
 from tasks.judge.structure import (
+    BYTE_DTYPES,
     HALF_DTYPES,
     WHOLE_DTYPES,
     is_added_mask,
@@ -38,7 +39,6 @@ NOWHERE = "nowhere"
 """Places that hardly a table has: what a reference takes all the same are none. Never asked for on a device."""
 _FARTHER = 4
 _NO_PLACE = 1 << 28
-_BYTES = ("uint8", "int8")
 _FEW_ROWS = 4
 _MOVED_DTYPES = ("float32", "float64", "bool", *WHOLE_DTYPES, *HALF_DTYPES)
 _REAL_DTYPES = {"complex64": "float32", "complex128": "float64"}
@@ -48,7 +48,6 @@ _LARGE, _SMALL = 10.0, 0.01
 _BEYOND = 8.0
 _SHIFT = 5.0
 _MIXED_SHARES = 0.8, 0.98
-_NEGLIGIBLE = 0.05
 # Which of the lowest bits of a mantissa are given, and what they are: a one, or 100, where each format ends.
 _PATTERN_32 = (0b1111_0000_1000_0000, 0b1001_0000_1000_0000)
 _PATTERN_64 = (_PATTERN_32[0] << 29 | 1 << 28, _PATTERN_32[1] << 29 | 1 << 28)
@@ -185,32 +184,6 @@ def mixed(
     return block
 
 
-def perturbed(
-    state: np.ndarray, specs: Sequence[TensorSpec], is_free: Sequence[bool], rng: np.random.Generator
-) -> np.ndarray:
-    """A copy of a model's state that a trained model could have.
-
-    Values are multiplied by factors near 1, and get noise where they have both signs or are all zero; what is never
-    negative, such as a variance, stays so. Small factors that are all the same become large ones.
-
-    Args:
-        is_free: per tensor, whether it may change; constants such as a causal mask may not.
-    """
-    state = state.copy()
-    for spec, start, free in zip(specs, offsets(specs)[0], is_free, strict=True):
-        if not free or not spec.dtype.startswith(("float", "bfloat")) or not spec.num_items:
-            continue
-        values = as_array(state, spec, start).astype(np.float64)
-        if values.size > 1 and 0 < abs(values[0]) < _NEGLIGIBLE and (values == values[0]).all():
-            changed = rng.uniform(0.5, 1.5, values.shape)  # what hangs on it must show
-        else:
-            changed = values * rng.uniform(0.8, 1.25, values.shape)
-            if values.min() < 0 < values.max() or not values.any():
-                changed += rng.normal(0.0, 0.2 * float(values.std()) or 0.1, values.shape)
-        put_array(state, spec, start, changed)
-    return state
-
-
 def _negated(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     # A draw may lie a little outside of what the first ones showed, and its mirror image outside of what is valid.
     return -values if where.kind == "signed" else np.clip(where.low + where.high - values, where.low, where.high)
@@ -255,7 +228,7 @@ def _missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Ge
 
 def _other_whole(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Any bytes, where the draws show many; of others, which may be places, those down to 1."""
-    if spec.dtype in _BYTES:
+    if spec.dtype in BYTE_DTYPES:
         return random_integers(rng, 256, values) + np.iinfo(spec.dtype).min
     if where.low <= 1:
         return values
@@ -264,13 +237,13 @@ def _other_whole(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.ra
 
 def _farther_places(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Places in a table that is larger than the draws show, if they are such."""
-    if spec.dtype in _BYTES or where.low > 1:
+    if spec.dtype in BYTE_DTYPES or where.low > 1:
         return values
     return np.asarray(rng.integers(int(where.low), _FARTHER * (int(where.high) + 1), values.size), like=values)
 
 
 def _nowhere(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    if spec.dtype in _BYTES or where.low > 1:
+    if spec.dtype in BYTE_DTYPES or where.low > 1:
         return values
     return np.full_like(values, min(_NO_PLACE, np.iinfo(spec.dtype).max))
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from tasks.judge.wire import TensorSpec
 
-WHOLE_DTYPES = ("int64", "int32", "int16", "int8", "uint8")
+BYTE_DTYPES = ("int8", "uint8")
+WHOLE_DTYPES = ("int64", "int32", "int16", *BYTE_DTYPES)
 HALF_DTYPES = ("float16", "bfloat16")
 MASK_VALUES = 8
 _LOOKED_AT = 1 << 20  # structure shows in a part of a large tensor
@@ -47,7 +48,7 @@ def may_be_others(spec: TensorSpec, draws: Sequence[np.ndarray]) -> bool:
     Not where no number comes twice, as in an order, where they grow or fall, or where their sum is always the same.
     """
     low, high = min(int(draw.min()) for draw in draws), max(int(draw.max()) for draw in draws)
-    if spec.dtype in ("uint8", "int8"):
+    if spec.dtype in BYTE_DTYPES:
         return high - low >= _MANY_BYTES
     if high >= _MOST_WHOLE or spec.num_items > _LOOKED_AT or len({int(draw.sum()) for draw in draws}) == 1:
         return False

@@ -201,28 +201,32 @@ class Study:
                 "let its constructor call self.eval(), if it draws numbers, let forward seed them"
             )
         self._learn_own_errors()
-        self._require_effort()
+        self._require_effort(outputs)
 
-    def _require_effort(self) -> None:
+    def _require_effort(self, outputs: np.ndarray) -> None:
         """Refuse a problem for which an answer that needs no work passes, for one draw of its inputs after the other.
 
-        A single number, such as a loss, is now and then as near to 1, or to that of the draw before, by chance.
+        A single number, such as a loss, is now and then as near to 1, or to that of the next draw, by chance.
+
+        Args:
+            outputs: of the first draw.
         """
-        blocks = self.pool.blocks[:NUM_STUDIED]
-        passing: set[str] | None = None
-        for block, before in zip(blocks, (*blocks[1:], blocks[0]), strict=True):
-            outputs, other = self.outputs(block), self.outputs(before)
-            found = {
-                words
-                for words, answer in effortless_answers(outputs, other, self.output_specs)
-                if (self.inputs.specs or words == "zeros") and not any(self.yardstick.differing(answer, outputs))
-            }
-            passing = found if passing is None else passing & found
-            if not passing:
+        first, *others = self.pool.blocks[:NUM_STUDIED]
+        passing: list[set[str]] = []
+        for following in (*others, first):
+            other = self.outputs(following)
+            passing.append(
+                {
+                    words
+                    for words, answer in effortless_answers(outputs, other, self.output_specs)
+                    if (self.inputs.specs or words == "zeros") and not any(self.yardstick.differing(answer, outputs))
+                }
+            )
+            if not (always := set.intersection(*passing)):
                 return
-        raise BadProblemError(
-            f"the reference's output does not depend on its inputs: {' and '.join(sorted(passing or ()))} would pass"
-        )
+            outputs = other
+        words = " and ".join(sorted(always))
+        raise BadProblemError(f"the reference's output does not depend on its inputs: {words} would pass")
 
     def _learn_own_errors(self) -> None:
         """From inputs on which rounding moves no value by a whole step; where outputs are in steps, not all are so."""

@@ -17,6 +17,7 @@ from tasks.judge.program import Answers
 from tasks.judge.right_answers import RightAnswers
 from tasks.judge.stopwatch import Compare
 from tasks.judge.study import STRONG_WEIGHTS, Study
+from tasks.judge.telling_apart import tell_apart
 from tasks.judge.verdict import Status
 from tasks.judge.wire import TensorSpec, offsets
 
@@ -33,8 +34,6 @@ MOST_KEPT_BYTES = 64 << 20
 """Of outputs that are kept while all else goes on."""
 MOVED_AGAIN = 8
 """Distributions, drawn at random, that come once more at the end."""
-MOST_ALIKE = 32
-"""Weights of equal values that are told apart: each takes a load and two calls."""
 DISGUISED = 2
 """Calls compared of an exchange that is no timed one: in every detail, which takes longer."""
 MAX_ERROR = 1e30  # instead of infinity, which JSON has no word for
@@ -91,9 +90,8 @@ class Trials:
             self._require_weights()
         for _ in range(1, trials):
             self.try_once(self.change_weights())
-        if self._takes_weights and any(self._study.weights.is_free) and not self._study.weights.stay_as_made:
+        if self._takes_weights and not self._study.weights.stay_as_made:
             self._try_single_weights()
-        if self._takes_weights:
             self._try_strong_weights()
         for distribution in self._study.distributions:
             self.try_once(f"{distribution}_inputs", distribution)
@@ -106,6 +104,7 @@ class Trials:
         for index in self._pair.unheld:
             if self._study.depends_on_weight(index):
                 words = f"the candidate has no weight for the reference's {weights.rows[index][0]}"
+                words += ": keep all of them, under any names, as parameters or buffers"
                 self._evidence.refuse("state_dict", Status.WRONG_OUTPUT, words)
         self._evidence.passed("state_dict", "unlike the reference's: only weights made from seeds were tried")
 
@@ -116,13 +115,11 @@ class Trials:
             return "fresh_inputs"
         if self._takes_weights and not weights.stay_as_made:
             self._tell_weights_apart()
-            sparsely = self._num_changes % 2 == 1  # so that no sample of the weights tells them from others
-            before = self._state if sparsely else weights.states[self._seeds[0]]
-            if sparsely:
+            if self._num_changes % 2:  # so that no sample of the weights tells them from others
                 half = weights.some_free(self._numpy_rng, -(-sum(weights.is_free) // 2))
-                self._state = weights.perturbed(before, self._numpy_rng, share=SPARSE_SHARE, only=half)
+                self._state = weights.perturbed(self._state, self._numpy_rng, share=SPARSE_SHARE, only=half)
             else:
-                self._state = weights.perturbed(before, self._numpy_rng)
+                self._state = weights.perturbed(weights.states[self._seeds[0]], self._numpy_rng)
             self._num_changes += 1
             self._pair.load_state(self._state)
             return "changed_weights"
@@ -135,35 +132,9 @@ class Trials:
         return "other_seed"
 
     def _tell_weights_apart(self) -> None:
-        """Find out which of the candidate's weights is which where their values do not say so, as of zeros and ones.
-
-        One after the other is changed, in the candidate and in the reference: those are the same whose change has the
-        same effect. A candidate gains nothing by it, since it must be right under the names that are found.
-        """
-        if self._told_apart:
-            return
-        self._told_apart = True
-        num_left = MOST_ALIKE
-        for whole in self._pair.groups_alike():
-            group, num_left = whole[:num_left], num_left - len(whole[:num_left])
-            if len(group) < 2:
-                break
-            changed = self._study.weights.alike(self._study.weights.perturbed(self._state, self._numpy_rng), group)
-            with self._pair.uncounted():
-                block = next(self._inputs)
-            answers, truths = zip(*(self._effects(index, changed, block) for index in group), strict=True)
-            with self._pair.uncounted():
-                alike = [
-                    [self._study.yardstick.compare(one, truth, PLAIN).is_equal for one in answers] for truth in truths
-                ]
-            self._pair.reorder(group, _matched(alike))
-
-    def _effects(self, index: int, changed: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the candidate and the reference answer when they have one weight from another state."""
-        self._pair.load_state(self._study.weights.only(index, changed, self._state))
-        specs, outputs, _ = self._pair.answer(block)
-        self._require_form(specs)
-        return outputs, self._pair.truth(block)[0]
+        if not self._told_apart:
+            self._told_apart = True
+            tell_apart(self._pair, self._study, self._state, self._inputs, self._numpy_rng)
 
     def try_once(self, name: str, distribution: str = PLAIN, *, slot: int = 0, hold: bool = False) -> np.ndarray:
         """One untimed call on inputs that the candidate has not seen. The truth is computed after its answer.
@@ -401,18 +372,3 @@ class Trials:
 
     def _note_error(self, error: float) -> None:
         self._evidence.max_error = max(self._evidence.max_error or 0.0, min(error, MAX_ERROR))
-
-
-def _matched(alike: Sequence[Sequence[bool]]) -> list[int]:
-    """For each row a column of its own, one of those that are true for it where there is any; the surest rows first.
-
-    >>> _matched([[True, True, False], [True, False, False], [False, False, False]])
-    [1, 0, 2]
-    """
-    left, chosen = list(range(len(alike))), dict[int, int]()
-    for row in sorted(range(len(alike)), key=lambda row: (not any(alike[row]), sum(alike[row]))):
-        own = [row] if row in left else []  # as it is, where nothing speaks against it
-        fitting = [column for column in (*own, *left) if alike[row][column]]
-        chosen[row] = (fitting or own or left)[0]
-        left.remove(chosen[row])
-    return [chosen[row] for row in range(len(alike))]

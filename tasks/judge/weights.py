@@ -1,17 +1,15 @@
 """The weights of a problem's model under several seeds, and others that a trained model could have."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tasks.judge.distributions import perturbed
-from tasks.judge.equality import as_array, put_array
+from tasks.judge.equality import as_array
 from tasks.judge.structure import is_structured
+from tasks.judge.trained import is_real, perturbed, strengthened
 from tasks.judge.wire import TensorSpec, offsets
-
-_NEGLIGIBLE_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +60,7 @@ class Weights:
         is_free = self.is_free if only is None else [index in only for index in range(len(self.is_free))]
         changed = perturbed(state, self.specs, is_free, rng)
         if share < 1.0:
-            self._keep_most(changed, state, rng, share=share)
+            self._keep_most(changed, state, rng, share=share, of=np.flatnonzero(is_free).tolist())
         return self.alike_where_tied(changed)
 
     def some_free(self, rng: np.random.Generator, count: int) -> list[int]:
@@ -70,7 +68,7 @@ class Weights:
         changeable = [
             index
             for index, spec in enumerate(self.specs)
-            if self.is_free[index] and self.first_alike[index] == index and spec.dtype.startswith(("float", "bfloat"))
+            if self.is_free[index] and self.first_alike[index] == index and is_real(spec)
         ]
         found: list[int] = rng.permutation(changeable)[:count].tolist()
         return found
@@ -78,28 +76,8 @@ class Weights:
     def strengthened(
         self, state: np.ndarray, rng: np.random.Generator, *, factor: float, with_signs: bool
     ) -> np.ndarray:
-        """A state far from this one, as after long training: what is learned is larger, and nothing of it is small.
-
-        Args:
-            factor: how much larger.
-            with_signs: also those that all have one sign get both.
-        """
-        changed = state.copy()
-        for index, spec in enumerate(self.specs):
-            if not self.is_learned[index] or not spec.dtype.startswith(("float", "bfloat")) or not spec.num_items:
-                continue
-            values = as_array(changed, spec, self._starts[index]).astype(np.float64)
-            size = float(np.sqrt(np.square(values).mean()))
-            fan_in = max(1, spec.num_items // spec.shape[0]) if len(spec.shape) > 1 else 1
-            usual = 1 / np.sqrt(fan_in)
-            if not size:
-                values = rng.normal(0.0, 0.5 * usual, values.shape)
-            else:
-                values = values * max(factor, usual / size if size < _NEGLIGIBLE_SHARE * usual else 0.0)
-                values *= rng.uniform(0.5, 2.0, values.shape)
-            if with_signs and (values.min() >= 0 or values.max() <= 0):
-                values = values * rng.choice((-1.0, 1.0), values.shape)
-            put_array(changed, spec, self._starts[index], values)
+        """A state far from this one, see strengthened."""
+        changed = strengthened(state, self.specs, self.is_learned, rng, factor=factor, with_signs=with_signs)
         return self.alike_where_tied(changed)
 
     def alike_where_tied(self, state: np.ndarray) -> np.ndarray:
@@ -110,11 +88,7 @@ class Weights:
 
     def with_unlearned_of(self, state: np.ndarray, other: np.ndarray) -> np.ndarray:
         """The state with what nobody learns, such as signs that a seed made, as in another."""
-        found = state.copy()
-        for index, is_learned in enumerate(self.is_learned):
-            if not is_learned:
-                self._bytes(found, index)[:] = self._bytes(other, index)
-        return found
+        return self._with(state, other, [index for index, is_learned in enumerate(self.is_learned) if not is_learned])
 
     def others(self, seed: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Other states for the model of one seed: two near its own, then those of the other seeds.
@@ -127,11 +101,8 @@ class Weights:
 
     def only(self, index: int, changed: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The state with one tensor, and what is tied to it, as in another state."""
-        mixed = state.copy()
-        for other, first in enumerate(self.first_alike):
-            if first == self.first_alike[index]:
-                self._bytes(mixed, other)[:] = self._bytes(changed, other)
-        return mixed
+        tied = [other for other, first in enumerate(self.first_alike) if first == self.first_alike[index]]
+        return self._with(state, changed, tied)
 
     def names_in(self, rows: Sequence[tuple[str, TensorSpec, str]], block: np.ndarray, seed: int) -> list[str | None]:
         """Under which name a model made from the same seed keeps each tensor: one of equal dtype and bytes.
@@ -237,8 +208,18 @@ class Weights:
         first, *others = (self._bytes(state, index) for state in self.states.values())
         return all(np.array_equal(first, other) for other in others)
 
-    def _keep_most(self, changed: np.ndarray, state: np.ndarray, rng: np.random.Generator, *, share: float) -> None:
-        for index, spec in enumerate(self.specs):
+    def _with(self, state: np.ndarray, other: np.ndarray, indices: Iterable[int]) -> np.ndarray:
+        """The state with these tensors as in another."""
+        found = state.copy()
+        for index in indices:
+            self._bytes(found, index)[:] = self._bytes(other, index)
+        return found
+
+    def _keep_most(
+        self, changed: np.ndarray, state: np.ndarray, rng: np.random.Generator, *, share: float, of: Iterable[int]
+    ) -> None:
+        for index in of:
+            spec = self.specs[index]
             ours, theirs = (self._bytes(block, index).reshape(max(spec.num_items, 1), -1) for block in (changed, state))
             kept = rng.random(len(ours)) >= share
             kept[: 1 if len(kept) > 1 else 0] = True

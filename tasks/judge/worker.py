@@ -283,9 +283,8 @@ class Worker:
         """What was compiled or captured here: a hint about the track, never about the verdict."""
         frames = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {}).get("frames", {})
         kinds = [type(found) for found in gc.get_objects()] if self._memory.is_cuda else []
-        own_kernel = getattr(
-            sys.modules.get("torch.cuda._utils"), "_CudaKernel", None
-        )  # made by NVRTC, and mapped nowhere
+        # What NVRTC makes is mapped nowhere.
+        own_kernel = getattr(sys.modules.get("torch.cuda._utils"), "_CudaKernel", None)
         return {
             "compiled_frames": int(frames.get("ok", 0)),
             "captured_graphs": sum(kind is torch.cuda.CUDAGraph for kind in kinds),

@@ -1,0 +1,75 @@
+"""Weights that a trained model could have: near those that a constructor makes, and far from them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tasks.judge.equality import as_array, put_array
+from tasks.judge.wire import TensorSpec, offsets
+
+_NEGLIGIBLE, _NEGLIGIBLE_SHARE = 0.05, 0.01
+
+
+def is_real(spec: TensorSpec) -> bool:
+    """Whether there are real numbers in it, which is what training changes here."""
+    return spec.dtype.startswith(("float", "bfloat")) and spec.num_items > 0
+
+
+def perturbed(
+    state: np.ndarray, specs: Sequence[TensorSpec], is_free: Sequence[bool], rng: np.random.Generator
+) -> np.ndarray:
+    """A copy of a model's state that a trained model could have.
+
+    Values are multiplied by factors near 1, and get noise where they have both signs or are all zero; what is never
+    negative, such as a variance, stays so. Small factors that are all the same become large ones.
+
+    Args:
+        is_free: per tensor, whether it may change; constants such as a causal mask may not.
+    """
+    state = state.copy()
+    for spec, start, free in zip(specs, offsets(specs)[0], is_free, strict=True):
+        if not free or not is_real(spec):
+            continue
+        values = as_array(state, spec, start).astype(np.float64)
+        if values.size > 1 and 0 < abs(values[0]) < _NEGLIGIBLE and (values == values[0]).all():
+            changed = rng.uniform(0.5, 1.5, values.shape)  # what hangs on it must show
+        else:
+            changed = values * rng.uniform(0.8, 1.25, values.shape)
+            if values.min() < 0 < values.max() or not values.any():
+                changed += rng.normal(0.0, 0.2 * float(values.std()) or 0.1, values.shape)
+        put_array(state, spec, start, changed)
+    return state
+
+
+def strengthened(
+    state: np.ndarray,
+    specs: Sequence[TensorSpec],
+    is_learned: Sequence[bool],
+    rng: np.random.Generator,
+    *,
+    factor: float,
+    with_signs: bool,
+) -> np.ndarray:
+    """A copy of a model's state as after long training: what is learned is larger, and nothing of it is small.
+
+    Args:
+        factor: how much larger; by what is drawn beside it, half as much to twice as much.
+        with_signs: also those that all have one sign get both.
+    """
+    state = state.copy()
+    for spec, start, learned in zip(specs, offsets(specs)[0], is_learned, strict=True):
+        if not learned or not is_real(spec):
+            continue
+        values = as_array(state, spec, start).astype(np.float64)
+        size = float(np.sqrt(np.square(values).mean()))
+        fan_in = max(1, spec.num_items // spec.shape[0]) if len(spec.shape) > 1 else 1
+        usual = 1 / np.sqrt(fan_in)
+        if not size:
+            values = rng.normal(0.0, 0.5 * usual, values.shape)
+        else:
+            values *= max(factor, usual / size if size < _NEGLIGIBLE_SHARE * usual else 0.0)
+            values *= rng.uniform(0.5, 2.0, values.shape)
+        if with_signs and (values.min() >= 0 or values.max() <= 0):
+            values *= rng.choice((-1.0, 1.0), values.shape)
+        put_array(state, spec, start, values)
+    return state
