@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,11 +125,29 @@ def test_rows_are_reduced_as_they_would_be_in_one_piece(width: int, spare: int) 
     rng = np.random.default_rng(width)
     rows = rng.standard_normal((3, width + spare))[:, :width]
     rows[1, -1] = 50.0
-    assert list(blocks.by_row(np.max, rows)) == list(rows.max(axis=1))
-    assert list(blocks.by_row(np.sum, rows)) == pytest.approx(list(rows.sum(axis=1)))
-    assert list(blocks.by_row(np.any, rows == 50.0)) == [False, True, False]
-    rows[2, 0] = np.nan
-    assert np.isnan(blocks.by_row(np.max, rows)[2])
+    for placed in (np.asarray, DeviceArray):
+
+        def reduced(reduce: Callable[..., Any], values: np.ndarray, placed: Any = placed) -> np.ndarray:
+            return blocks.on_host(blocks.of_rows(reduce, placed(values)))
+
+        assert list(reduced(np.max, rows)) == list(rows.max(axis=1))
+        assert list(reduced(np.sum, rows)) == pytest.approx(list(rows.sum(axis=1)))
+        assert list(reduced(np.any, rows == 50.0)) == [False, True, False]
+        with_nan = np.where(rows == rows[2, 0], np.nan, rows)
+        assert np.isnan(reduced(np.max, with_nan)[2])
+
+
+@pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 3000, 1024 * 1024 + 1])
+def test_all_values_are_reduced_alike_on_the_host_and_on_a_device(size: int) -> None:
+    values = np.random.default_rng(size).standard_normal(size)
+    for placed in (np.asarray, DeviceArray):
+        there: Any = placed(values)
+        assert float(blocks.of_all(np.max, there)) == values.max()
+        assert float(blocks.of_all(np.sum, there)) == pytest.approx(values.sum())
+        assert int(blocks.of_all(np.sum, there > 0)) == (values > 0).sum()
+        assert [blocks.place_of(find, there) for find in (np.argmin, np.argmax)] == [values.argmin(), values.argmax()]
+        equal: Any = placed(np.zeros(size))
+        assert blocks.place_of(np.argmax, equal) == 0
 
 
 @pytest.mark.parametrize("placed", [np.asarray, DeviceArray], ids=["host", "device"])

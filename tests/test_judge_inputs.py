@@ -48,8 +48,9 @@ def test_no_more_is_kept_than_there_is_room_for(study: Study, monkeypatch: pytes
 
 
 def test_large_inputs_are_drawn_one_by_one(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = np.zeros(64, dtype=np.uint8), np.zeros(MIXED_BYTES + 1, dtype=np.uint8)
+    monkeypatch.setattr(study.pool, "blocks", [small])
     assert study.pool.num_placed_at_once == PLACED_AT_ONCE
-    small, large = study.pool.blocks[0], np.zeros(MIXED_BYTES + 1, dtype=np.uint8)
     monkeypatch.setattr(study.pool, "blocks", [large[: MIXED_BYTES // 3], small])
     assert study.pool.num_placed_at_once == 3
     monkeypatch.setattr(study.pool, "blocks", [large, small])

@@ -6,6 +6,7 @@ host.
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,8 @@ Blocks = Sequence[np.ndarray] | np.ndarray
 """Several of one size: on a device uint8 of shape (blocks, bytes)."""
 ROW_PIECE_ITEMS = 1024
 """What a row is cut into where it is reduced."""
+NO_ACCELERATORS = {"CUPY_ACCELERATORS": ""}
+"""Or CuPy compiles every reduction with CUB's headers, for 2 to 4 s each, and once more where there are other sizes."""
 DEVICE_SHARE, ALONE_SHARE = 0.15, 0.6
 """Of the device's memory: what all blocks of this process may take at most; and where nobody else is judged. To study
 a problem takes up to 100 bytes for each value of its output, and little else is on the device meanwhile."""
@@ -27,6 +30,7 @@ a problem takes up to 100 bytes for each value of its output, and little else is
 @cache
 def has_cupy() -> bool:
     """Whether CuPy is installed, and does here what is asked of it."""
+    os.environ |= NO_ACCELERATORS
     try:
         import cupy
 
@@ -91,16 +95,31 @@ def as_rows(blocks: Blocks) -> np.ndarray:
     return blocks[0][None] if len(blocks) == 1 else np.stack(blocks)
 
 
-def by_row(reduce: Callable[..., Any], rows: np.ndarray) -> Any:
+def of_all(reduce: Callable[..., Any], values: np.ndarray) -> Any:
+    """What np.max, np.any or np.sum reduces all values to, wherever those are."""
+    return reduce(values) if is_on_host(values) else of_rows(reduce, values.reshape(1, -1))[0]
+
+
+def of_rows(reduce: Callable[..., Any], rows: np.ndarray) -> Any:
     """What np.max, np.any or np.sum reduces each row to; where it sums, of a dtype that holds the sum.
 
-    By pieces of the rows first, since a device has one block of threads for each result.
+    On a device by pieces of the rows first: there is one block of threads for each result.
     """
     whole = rows.shape[1] // ROW_PIECE_ITEMS * ROW_PIECE_ITEMS
-    if whole > ROW_PIECE_ITEMS:
-        pieces = reduce(rows[:, :whole].reshape(len(rows), -1, ROW_PIECE_ITEMS), axis=2)
-        rows = pieces if whole == rows.shape[1] else np.concatenate([pieces, rows[:, whole:]], axis=1)
-    return reduce(rows, axis=1)
+    if is_on_host(rows) or whole <= ROW_PIECE_ITEMS:
+        return reduce(rows, axis=1)
+    pieces = reduce(rows[:, :whole].reshape(len(rows), -1, ROW_PIECE_ITEMS), axis=2)
+    return of_rows(reduce, pieces if whole == rows.shape[1] else np.concatenate([pieces, rows[:, whole:]], axis=1))
+
+
+def place_of(find: Callable[..., Any], values: np.ndarray) -> int:
+    """The index of the value that np.argmax or np.argmin finds, wherever the values are."""
+    if is_on_host(values) or values.size <= ROW_PIECE_ITEMS:
+        return int(find(values))
+    whole = values.size // ROW_PIECE_ITEMS * ROW_PIECE_ITEMS
+    firsts = on_host(find(values[:whole].reshape(-1, ROW_PIECE_ITEMS), axis=1))
+    places = np.append(firsts + np.arange(0, whole, ROW_PIECE_ITEMS), np.arange(whole, values.size))
+    return int(places[find(on_host(values[np.asarray(places, like=values)]))])
 
 
 def copied_to_device(block: np.ndarray, index: int) -> np.ndarray:

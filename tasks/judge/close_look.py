@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tasks.judge.blocks import of_all, of_rows, place_of
 from tasks.judge.equality import (
     GROSS_SHARE,
     MANY,
@@ -127,8 +128,8 @@ def _compare_floats(
             error = np.fmin(np.abs(own - truth), np.abs(own - exact[at]))
         allowed = _allowed(spec, truth, exact[at], moved[at], rounded[at], num_rows=num_here)
         ratio = _ratio(own, truth, error, allowed)
-        num_off += int((ratio > 1).sum())
-        most = int(np.argmax(ratio))
+        num_off += int(of_all(np.sum, ratio > 1))
+        most = place_of(np.argmax, ratio)
         if ratio[most] > worst:
             worst = float(ratio[most])
             words = (
@@ -164,7 +165,7 @@ def _allowed(
         magnitude = np.nan_to_num(np.maximum(np.abs(exact), moved / allowed_share(spec)), posinf=0.0)
         own = np.nan_to_num(np.maximum(np.abs(theirs - exact), np.abs(rounded - exact)), posinf=0.0)
     scales = rms_of_rows(magnitude.reshape(num_rows, -1))
-    own_errors = own.reshape(num_rows, -1).max(axis=1)
+    own_errors = of_rows(np.max, own.reshape(num_rows, -1))
     by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
     items_per_row = exact.size // num_rows
     return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
@@ -185,13 +186,13 @@ def _num_gross(error: np.ndarray, theirs: np.ndarray, exact: np.ndarray, moved: 
     with np.errstate(all="ignore"):
         explained = np.maximum(2 * moved, OWN_ERROR_FACTOR * np.abs(theirs - exact))
         is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), TINY)
-    return int(is_off.sum())
+    return int(of_all(np.sum, is_off))
 
 
 def _one_of(ours: np.ndarray, possible: Sequence[np.ndarray]) -> Comparison:
     """Whole numbers and truth values must be exact, unless rounding alone decides between several."""
     is_right = functools.reduce(np.logical_or, (ours == values for values in possible))
-    differing = int((~is_right).sum())
+    differing = int(of_all(np.sum, ~is_right))
     if not differing:
         return Comparison(max_error=0.0)
     return Comparison(max_error=np.inf, detail=f"{differing} of {ours.size} values differ")

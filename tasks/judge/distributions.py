@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from tasks.judge.blocks import on_host, random_integers
+from tasks.judge.blocks import of_all, on_host, place_of, random_integers
 from tasks.judge.equality import as_array, put_array
 from tasks.judge.structure import (
     BYTE_DTYPES,
@@ -215,7 +215,7 @@ def _lowered(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Ge
 
 
 def _shift(values: np.ndarray) -> float:
-    return _SHIFT * float(np.sqrt(np.square(values, dtype=np.float64).mean()))
+    return _SHIFT * float(np.sqrt(of_all(np.sum, np.square(values, dtype=np.float64)) / values.size))
 
 
 def _missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -254,7 +254,7 @@ def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.G
     if where.kind == "signed":
         changed[chosen] *= _OUTLIER_FACTOR
         # The ends are always among them: what overflows for few values only must do so in every draw.
-        ends = [int(values.argmin()), int(values.argmax())]
+        ends = [place_of(np.argmin, values), place_of(np.argmax, values)]
         changed[ends] = values[ends] * _END_FACTOR
     else:
         ends_chosen = np.where(rng.random(chosen.size) < 0.5, where.low, where.high)

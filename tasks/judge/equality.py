@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tasks.judge.blocks import Blocks, as_rows, by_row, is_on_host, on_host
+from tasks.judge.blocks import Blocks, as_rows, is_on_host, of_all, of_rows, on_host, place_of
 from tasks.judge.wire import TensorSpec, offsets
 
 OWN_ERROR_FACTOR = 8.0
@@ -107,13 +107,13 @@ def errors_at_once(
         ours, theirs = (as_array(rows, spec, start) for rows in (actual, truth))
         with np.errstate(all="ignore"):
             if is_inexact(spec):
-                squares = on_host(by_row(np.sum, np.square(theirs, dtype=np.float64)))
-                difference = on_host(by_row(np.max, np.abs(ours - theirs)))  # NaN where there is one
+                squares = on_host(of_rows(np.sum, np.square(theirs, dtype=np.float64)))
+                difference = on_host(of_rows(np.max, np.abs(ours - theirs)))  # NaN where there is one
                 base = max(OWN_ERROR_FACTOR * own_error, allowed_share(spec)) * np.sqrt(squares / theirs.shape[1])
                 errors = np.where(np.isfinite(base) & (base > 0), difference / base, np.inf)
                 errors[difference == 0] = 0.0
             else:
-                errors = np.where(on_host(by_row(np.any, ours != theirs)), np.inf, 0.0)
+                errors = np.where(on_host(of_rows(np.any, ours != theirs)), np.inf, 0.0)
         worst = np.maximum(worst, errors)
     return worst
 
@@ -123,8 +123,13 @@ def are_same(ones: Blocks, others: Blocks) -> np.ndarray:
     if is_on_host(ones[0]):
         return np.array([np.array_equal(one, other) for one, other in zip(ones, others, strict=True)])
     words, other_words = (as_rows(blocks).view(np.uint64) for blocks in (ones, others))
-    found: np.ndarray = ~on_host(by_row(np.any, words != other_words))
+    found: np.ndarray = ~on_host(of_rows(np.any, words != other_words))
     return found
+
+
+def is_same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether a block is another, byte for byte."""
+    return one.size == other.size and bool(are_same([one], [other])[0])
 
 
 def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
@@ -136,10 +141,13 @@ def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec
         with np.errstate(all="ignore"):
             difference = np.abs(ours - theirs)
             scales = np.sqrt(_row_squares(theirs) / theirs.shape[1])
-            off = ~(difference.max(axis=1) <= allowed_share(spec) * scales)
-            off &= np.isfinite(scales)
-            if (difference[off] > np.maximum(allowed_share(spec) * np.abs(theirs[off]), TINY)).any():
-                return False
+            off = ~(of_rows(np.max, difference) <= allowed_share(spec) * scales)
+            rows = np.flatnonzero(on_host(off & np.isfinite(scales)))
+            if rows.size:
+                rows = np.asarray(rows, like=difference)
+                allowed = np.maximum(allowed_share(spec) * np.abs(theirs[rows]), TINY)
+                if of_all(np.any, difference[rows] > allowed):
+                    return False
     return True
 
 
@@ -152,7 +160,7 @@ def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[Tensor
             with np.errstate(all="ignore"):
                 for at in pieces(theirs):
                     is_off = np.abs(ours[at] - theirs[at]) > np.maximum(GROSS_SHARE * np.abs(theirs[at]), TINY)
-                    num_off += int(np.count_nonzero(is_off))
+                    num_off += int(of_all(np.sum, is_off))
             if num_off > MANY * theirs.size:
                 return True
     return False
@@ -191,7 +199,7 @@ def own_errors(single: np.ndarray, double: np.ndarray, specs: Sequence[TensorSpe
         truth = as_array(double, wide_spec, wide_start)
         with np.errstate(all="ignore"):
             differences = (np.where(np.isfinite(truth[at]), ours[at] - truth[at], 0.0) for at in pieces(truth))
-            error = float(np.nanmax([float(np.nanmax(np.abs(difference))) for difference in differences]))
+            error = float(np.nanmax([float(of_all(np.nanmax, np.abs(difference))) for difference in differences]))
         scale = rms(truth)
         errors.append(error / scale if scale > 0 and np.isfinite(error) else unknown_own_error(spec))
     return errors
@@ -230,7 +238,7 @@ def is_as_finite(block: np.ndarray, plain: np.ndarray, specs: Sequence[TensorSpe
     """Whether there are infinities, or values that are not numbers, only in tensors that usually have some."""
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
         ours, usual = (as_array(values, spec, start) for values in (block, plain))
-        if any(is_odd(ours).any() and not is_odd(usual).any() for is_odd in (np.isnan, np.isinf)):
+        if any(of_all(np.any, is_odd(ours)) and not of_all(np.any, is_odd(usual)) for is_odd in (np.isnan, np.isinf)):
             return False
     return True
 
@@ -247,29 +255,30 @@ def is_of_like_size(block: np.ndarray, plain: np.ndarray, specs: Sequence[Tensor
 
 def has_numbers(block: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
     starts, _ = offsets(specs)
-    return any(bool(np.isfinite(as_array(block, s, at)).any()) for s, at in zip(specs, starts, strict=True))
+    return any(bool(of_all(np.any, np.isfinite(as_array(block, s, at)))) for s, at in zip(specs, starts, strict=True))
 
 
 def rms(values: np.ndarray) -> float:
     """Root mean square of the finite values."""
     with np.errstate(all="ignore"):
-        peak = max((float(_finite_sizes(values[at]).max()) for at in pieces(values)), default=0.0)
+        peak = max((float(of_all(np.max, _finite_sizes(values[at]))) for at in pieces(values)), default=0.0)
         if not peak:
             return 0.0
         count, square = 0, 0.0
         for at in pieces(values):
-            finite = values[at][np.isfinite(values[at])].astype(np.float64)
-            count, square = count + finite.size, square + float(np.square(finite / peak).sum())
+            count += int(of_all(np.sum, np.isfinite(values[at])))
+            shares = _finite_sizes(values[at]).astype(np.float64) / peak
+            square += float(of_all(np.sum, np.square(shares)))
     return peak * (square / count) ** 0.5
 
 
 def rms_of_rows(matrix: np.ndarray) -> np.ndarray:
     """Root mean square of each row's finite values."""
     sizes = _finite_sizes(matrix)
-    peaks = sizes.max(axis=1)
+    peaks = of_rows(np.max, sizes)
     shares = sizes / np.where(peaks > 0, peaks, 1.0)[:, None]
-    counts = np.maximum(np.isfinite(matrix).sum(axis=1), 1)
-    return peaks * np.sqrt(np.square(shares).sum(axis=1) / counts)
+    counts = np.maximum(of_rows(np.sum, np.isfinite(matrix)), 1)
+    return peaks * np.sqrt(of_rows(np.sum, np.square(shares)) / counts)
 
 
 def _finite_sizes(values: np.ndarray) -> np.ndarray:
@@ -280,11 +289,12 @@ def _row_squares(matrix: np.ndarray) -> np.ndarray:
     """The sum of each row's squares, in double precision."""
     if is_on_host(matrix):
         return np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
-    return np.square(matrix.astype(np.float64)).sum(axis=1)
+    squares: np.ndarray = of_rows(np.sum, np.square(matrix.astype(np.float64)))
+    return squares
 
 
 def _exact(ours: np.ndarray, theirs: np.ndarray) -> Comparison:
-    differing = int((ours != theirs).sum())
+    differing = int(of_all(np.sum, ours != theirs))
     if not differing:
         return Comparison(max_error=0.0)
     return Comparison(max_error=np.inf, detail=f"{differing} of {theirs.size} values differ")
@@ -303,7 +313,7 @@ def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_
 
 def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
     """NaN where there is one."""
-    return float(np.max([float(np.abs(ours[at] - theirs[at]).max()) for at in pieces(ours)]))
+    return float(np.max([float(of_all(np.max, np.abs(ours[at] - theirs[at]))) for at in pieces(ours)]))
 
 
 def pieces(values: np.ndarray) -> list[slice]:
@@ -331,7 +341,10 @@ def _piece_items(values: np.ndarray) -> int:
 
 
 def _quick_rms(values: np.ndarray) -> float:
-    square = float(np.dot(values, values)) if values.dtype == np.float32 else np.inf
+    if is_on_host(values):
+        square = float(np.dot(values, values)) if values.dtype == np.float32 else np.inf
+    else:
+        square = sum(float(of_all(np.sum, np.square(values[at], dtype=np.float64))) for at in pieces(values))
     return (square / values.size) ** 0.5 if np.isfinite(square) and square > 1e-30 else rms(values)
 
 
@@ -341,22 +354,22 @@ def _compare_carefully(ours: np.ndarray, theirs: np.ndarray, base: float, elemen
     finite = np.isfinite(theirs)
     odd = ~finite & ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
     odd |= finite & ~np.isfinite(ours)
-    if odd.any():
-        at = int(np.argmax(odd))
+    if of_all(np.any, odd):
+        at = place_of(np.argmax, odd)
         return Comparison(
             max_error=np.inf,
-            detail=f"{int(odd.sum())} of {theirs.size} values differ in being finite, "
+            detail=f"{int(of_all(np.sum, odd))} of {theirs.size} values differ in being finite, "
             f"as {float(ours[at])} for {float(theirs[at])}",
         )
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(ours - theirs), 0.0)
         allowed = np.maximum(element * np.where(finite, np.abs(theirs), 0.0), max(base, float(TINY)))
         ratio = error / allowed
-    at = int(np.argmax(ratio))
+    at = place_of(np.argmax, ratio)
     if ratio[at] <= 1.0:
         return Comparison(max_error=float(ratio[at]))
     return Comparison(
         max_error=float(ratio[at]),
-        detail=f"{int((ratio > 1).sum())} of {theirs.size} values are off, the worst {float(ours[at]):.6g} "
+        detail=f"{int(of_all(np.sum, ratio > 1))} of {theirs.size} values are off, the worst {float(ours[at]):.6g} "
         f"for {float(theirs[at]):.6g} (error {float(error[at]):.2g}, allowed {float(allowed[at]):.2g})",
     )

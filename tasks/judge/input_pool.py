@@ -12,7 +12,7 @@ from tasks.judge.reference import BadProblemError, Reference
 NUM_STUDIED = 3
 MIXED_BYTES = 8 << 20
 """Inputs larger than this take longer to draw than most programs take to compute with them."""
-PLACED_AT_ONCE = 8
+PLACED_AT_ONCE = 32
 """Draws that are brought to a device in one turn of it, where they are small: others wait for it, or are disturbed."""
 
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from tasks.judge.equality import Comparison, compare, form_mismatch, is_inexact
+from tasks.judge.equality import Comparison, compare, form_mismatch, is_inexact, is_same
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
@@ -236,7 +236,7 @@ class Trials:
         """Refuse held outputs that have changed since, where the reference's have not."""
         ours, theirs = self._pair.held_outputs(slot=slot)
         with self._pair.referees_turn():
-            has_changed = not np.array_equal(ours, answer) and bool(np.array_equal(theirs, truth))
+            has_changed = not is_same(ours, answer) and is_same(theirs, truth)
         if has_changed:
             self._evidence.refuse("output_kept", Status.WRONG_OUTPUT, OVERWRITTEN)
 
@@ -365,7 +365,7 @@ class Trials:
         if is_replay:
             self._evidence.refuse(name, Status.CHEATED, "the answer to other inputs was given again")
         late = self._pair.late_answer(slot=slot)
-        if not np.array_equal(late, outputs) and self._study.yardstick.compare(late, truth, distribution).is_equal:
+        if not is_same(late, outputs) and self._study.yardstick.compare(late, truth, distribution).is_equal:
             words = "the right output came after the answer: work was put off"
             self._evidence.refuse(name, Status.CHEATED, words)
         self._evidence.refuse(name, Status.WRONG_OUTPUT, found.detail)
