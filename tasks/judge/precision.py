@@ -43,35 +43,62 @@ def autocast(precision: str) -> AbstractContextManager[Any]:
     return torch.autocast(device, dtype=AUTOCAST_DTYPES[precision])
 
 
-def in_double(
-    model: Any, arguments: list[torch.Tensor], *, nudge: float, seed: int, rounded: bool
-) -> tuple[Any, list[torch.Tensor]]:
-    """A copy of the model and its arguments in double precision.
+class Widening:
+    """How values become double precision. Those of a model come before those of its arguments, or nudges are others.
 
     Args:
-        arguments: tensors that stay what they are where they are not floating point.
         nudge: every value is multiplied by a random factor that differs from 1 by about so much.
         rounded: values keep 11 bits, as the operands of TF32 do.
     """
-    generators: dict[torch.device, torch.Generator] = {}  # drawn where they are used: a host takes a second for 2**26
 
-    def moved(tensor: torch.Tensor) -> torch.Tensor:
-        if rounded and tensor.is_floating_point():
+    def __init__(self, *, nudge: float, seed: int, rounded: bool) -> None:
+        self._nudge, self._seed, self._is_rounded = nudge, seed, rounded
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def widen(self, model: Any) -> None:
+        """Have a model's parameters and buffers be in double precision from now on."""
+        model.double()
+        with torch.no_grad():
+            for tensor in (*model.parameters(), *model.buffers()):
+                if tensor.is_floating_point():
+                    tensor.copy_(self._moved(tensor))
+
+    def of_arguments(self, arguments: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Tensors in double precision; those that are not floating point are what they were."""
+        with torch.no_grad():
+            wide = [self._moved(item) if item.is_floating_point() or item.is_complex() else item for item in arguments]
+        return [new.requires_grad_(old.requires_grad) for new, old in zip(wide, arguments, strict=True)]
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self._is_rounded and tensor.is_floating_point():
             tensor = _rounded(tensor)
         wide = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
-        if not nudge:
+        if not self._nudge:
             return wide
-        generator = generators.setdefault(wide.device, torch.Generator(wide.device).manual_seed(seed))
+        # Drawn where they are used: a host takes a second for 2**26.
+        generator = self._generators.setdefault(wide.device, torch.Generator(wide.device).manual_seed(self._seed))
         noise = torch.randn(wide.shape, generator=generator, dtype=torch.float64, device=wide.device)
-        return wide * (1 + nudge * noise)
+        return wide * (1 + self._nudge * noise)
 
-    model = copy.deepcopy(model).double()
-    with torch.no_grad():
-        for tensor in (*model.parameters(), *model.buffers()):
-            if tensor.is_floating_point():
-                tensor.copy_(moved(tensor))
-        wide = [moved(item) if item.is_floating_point() or item.is_complex() else item for item in arguments]
-    return model, [new.requires_grad_(old.requires_grad) for new, old in zip(wide, arguments, strict=True)]
+
+@contextlib.contextmanager
+def copied(model: Any) -> Iterator[Any]:
+    """A copy of the model."""
+    yield copy.deepcopy(model)
+
+
+@contextlib.contextmanager
+def restored(model: Any) -> Iterator[Any]:
+    """The model itself, whose parameters and buffers are what they were afterwards."""
+    parameters = [(parameter, parameter.data) for parameter in model.parameters()]
+    buffers = [(module, dict(module._buffers)) for module in model.modules()]
+    try:
+        yield model
+    finally:
+        for parameter, data in parameters:
+            parameter.data = data
+        for module, own in buffers:
+            module._buffers.update(own)
 
 
 @contextlib.contextmanager
@@ -84,6 +111,11 @@ def asked_in_double() -> Iterator[None]:
             yield
     finally:
         torch.set_default_dtype(usual)
+
+
+IN_DOUBLE = (copied, asked_in_double), (copied, contextlib.nullcontext), (restored, asked_in_double)
+"""Ways to run a model in double precision, each for those that fail with the ones before: one that needs single
+precision somewhere, and one of which a copy is none, since functions of its own have closed over parts of it."""
 
 
 class _InDouble(TorchFunctionMode):

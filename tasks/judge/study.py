@@ -291,7 +291,7 @@ class Study:
             if name == FARTHER_PLACES and not self._looks_places_up():
                 continue
             block = self.pool.transformed(last, name, self._numpy_rng())
-            if np.array_equal(block, last):
+            if equality.is_same(block, last):
                 continue
             try:
                 specs, outputs, taken_ms = self._reference.call(block)
@@ -303,7 +303,7 @@ class Study:
                 continue
             if name in FAR and not equality.is_of_like_size(outputs, plain, specs):
                 continue
-            own_errors = self._reference.steady_errors(block, outputs, specs)
+            own_errors = self._reference.steady_errors(block, outputs, specs, is_far=name in FAR)
             if own_errors is not None and self.yardstick.learn(name, own_errors):
                 self.distributions.append(name)
 
@@ -313,7 +313,7 @@ class Study:
             return False
         last = self.pool.blocks[-1]
         block = self.pool.transformed(last, NOWHERE, self._numpy_rng())
-        if np.array_equal(block, last):
+        if equality.is_same(block, last):
             return False
         try:
             self._reference.call(block)
@@ -352,7 +352,7 @@ class Study:
             return False
         if not equality.is_as_finite(outputs, plain, specs) or not equality.is_of_like_size(outputs, plain, specs):
             return False
-        own_errors = self._reference.steady_errors(block, outputs, specs)
+        own_errors = self._reference.steady_errors(block, outputs, specs, is_far=True)
         return own_errors is not None and self.yardstick.learn(STRONG_WEIGHTS, own_errors)
 
     def strong_weights(self) -> np.ndarray | None:

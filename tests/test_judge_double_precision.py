@@ -1,0 +1,91 @@
+"""How exactly a reference computes is read off a run in double precision, whatever its model is made of."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tasks.judge import equality
+from tasks.judge.distributions import FAR
+from tasks.judge.fork_server import ForkServer
+from tasks.judge.reference import LAYOUT
+from tasks.judge.study import STRONG_WEIGHTS, Study
+from tasks.judge.walls.scratch import ScratchFolder
+from tasks.judge.yardstick import PLAIN
+from tests.judge_builders import problem_of
+
+REFERENCE = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = linear = nn.Linear(192, 128)
+        self.register_buffer("scale", torch.full((128,), 0.5))
+        self.own = lambda x: torch.tanh(linear(x)) * self.scale
+
+    def forward(self, x):
+        BODY
+
+
+def get_inputs():
+    return [torch.randn(128, 192)]
+"""
+BODIES = {
+    "plain": "return torch.tanh(self.linear(x)) * self.scale",
+    "a closure": "return self.own(x)",
+    "single precision only": "return self.own(x) if x.dtype == torch.float32 else None",
+}
+Studied = Callable[[str], Study]
+
+
+@pytest.fixture
+def studied() -> Iterator[Studied]:
+    scratch = ScratchFolder.make()
+    server = ForkServer(scratch.path)
+    workers = []
+
+    def studied(name: str) -> Study:
+        core = min(os.sched_getaffinity(0))
+        workers.append(server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=120))
+        return Study(problem_of(REFERENCE.replace("BODY", BODIES[name])), workers[-1])
+
+    yield studied
+    for worker in workers:
+        worker.end()
+    server.close()
+    scratch.remove()
+
+
+def own_errors(study: Study, distribution: str) -> list[float]:
+    return study.yardstick._own_errors[distribution]
+
+
+def unknown_errors(study: Study) -> list[float]:
+    return [equality.unknown_own_error(spec) for spec in study.output_specs]
+
+
+@pytest.mark.parametrize("name", ["plain", "a closure"])
+def test_a_model_that_no_copy_can_stand_for_is_run_in_double_precision_itself(studied: Studied, name: str) -> None:
+    study = studied(name)
+    assert own_errors(study, PLAIN) != unknown_errors(study)
+    assert own_errors(study, STRONG_WEIGHTS) != unknown_errors(study)
+    assert set(study.distributions) & set(FAR)
+
+
+def test_it_computes_afterwards_as_it_did_before(studied: Studied) -> None:
+    study = studied("a closure")
+    block = study.pool.blocks[0]
+    before = study.outputs(block, state=study.weights.states[study.seeds[0]])
+    assert study._reference.in_double(block, study.output_specs, nudge=1e-3) is not None
+    assert study.outputs(block).tobytes() == before.tobytes()
+
+
+def test_who_cannot_run_in_double_precision_is_not_taken_far_from_what_it_is_made_for(studied: Studied) -> None:
+    study = studied("single precision only")
+    assert own_errors(study, PLAIN) == unknown_errors(study)
+    assert study.distributions
+    assert not set(study.distributions) & set(FAR)
+    assert study.strong_weights() is None
