@@ -33,6 +33,16 @@ TRANSPOSED_IN_PHASES = convolving(
     "ConvTranspose2d(size0, 33, (3, 5), stride=2, padding=(1, 2), output_padding=(1, 0), bias=False)", "1, 40, 12, 13"
 )
 TRANSPOSED_VOLUMES = convolving("ConvTranspose3d(size0, 18, (2, 4, 3), (1, 2, 3), (0, 1, 1), 0, 1)", "2, 40, 4, 6, 7")
+TRANSPOSED_WITH_GAPS = convolving(
+    "ConvTranspose2d(size0, 33, (3, 4), (5, 4), (1, 2), 0, 1, True, (2, 6))", "1, 40, 9, 10"
+)
+TRANSPOSED_TO_EVEN_PLACES = convolving(
+    "ConvTranspose3d(size0, 18, 3, stride=2, padding=1, dilation=2)", "1, 40, 3, 5, 5"
+)
+GROUPS = convolving("Conv2d(size0, 60, (3, 2), (1, 2), (1, 0), groups=2)", "2, 40, 11, 12")
+TRANSPOSED_GROUPS = convolving(
+    "ConvTranspose2d(size0, 64, (3, 5), stride=(2, 3), padding=(1, 2), dilation=(2, 1), groups=4)", "1, 40, 8, 9"
+)
 TRANSPOSED_FEW_CHANNELS = convolving("ConvTranspose2d(size0, 33, 4, stride=2)", "2, 8, 12, 13").replace("[40]", "[8]")
 FEW_CHANNELS = problem(
     "x = self.conv(x)\nreturn x * 2.0",
@@ -59,6 +69,10 @@ FITTING = [
     pytest.param(TRANSPOSED_IN_PHASES, id="transposed in uneven phases"),
     pytest.param(TRANSPOSED_VOLUMES, id="transposed volumes"),
     pytest.param(TRANSPOSED_FEW_CHANNELS, id="transposed with few channels"),
+    pytest.param(TRANSPOSED_WITH_GAPS, id="transposed with steps and gaps"),
+    pytest.param(TRANSPOSED_TO_EVEN_PLACES, id="transposed, with places that nothing reaches"),
+    pytest.param(GROUPS, id="groups"),
+    pytest.param(TRANSPOSED_GROUPS, id="transposed groups"),
     pytest.param(MANY_CHANNELS, id="many channels of different sizes"),
 ]
 
@@ -100,7 +114,23 @@ def test_with_every_tile_the_kernel_computes_the_convolution(source):
             last = x.to(memory_format=torch.channels_last) if x.ndim == 4 else x.mT.contiguous().mT
             torch.testing.assert_close(model(last, *others), reference(x, *others), rtol=1e-4, atol=1e-4)
     assert names["convolution_kernel0"].programs_run
-    assert ("apart_convolution0" in names) == (x.shape[1] >= 32)
+    assert ("apart_convolution0" in names) == (x.shape[1] >= 32 and "groups" not in source)
+
+
+@pytest.mark.parametrize(
+    ("source", "widths"),
+    [(TRANSPOSED_GROUPS, {16, 32}), (PICTURES, {32, 64, 128})],
+    ids=["sixteen channels", "many channels"],
+)
+def test_tiles_are_tried_that_are_not_much_wider_than_the_channels(source, widths, monkeypatch):
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(rewritten(source, convolution_in_triton)))
+    tried = []
+    names["choose"] = lambda key, plain, ways: tried.extend(ways)
+    model, reference, inputs = ready(source, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(*inputs), reference(*inputs))
+    assert {tile[1] for tile in tried} == widths
 
 
 def test_a_convolution_and_a_product_of_one_program_choose_their_tiles_apart(monkeypatch):
@@ -142,7 +172,6 @@ def test_all_of_several_are_taken_the_largest_first():
         ("Conv2d(size0, 40, 3, groups=4)", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3, padding='same')", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3, padding=1, padding_mode='circular')", "2, 40, 19, 22"),
-        ("ConvTranspose2d(size0, 40, 3, stride=2, dilation=3)", "2, 40, 19, 22"),
         ("Conv2d(size0, 4, 3)", "2, 40, 19, 22"),
         ("Conv2d(size0, 40, 3)", "40, 19, 22"),
         ("Conv2d(size0, 40, 3)\nnn.utils.spectral_norm(self.conv)", "2, 40, 19, 22"),
@@ -150,10 +179,9 @@ def test_all_of_several_are_taken_the_largest_first():
         ("Conv2d(size0, 40, 3)", "1024, 40, 1024, 1024"),
     ],
     ids=[
-        "groups",
+        "narrow groups",
         "the same size",
         "a circle",
-        "transposed with steps and gaps",
         "few outputs",
         "one picture alone",
         "another weight",

@@ -15,10 +15,12 @@ from tasks.variants.kernels.values import Layer, Shape, is_size
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """A layer that goes over the places of a batch of series, pictures or volumes, without groups.
+    """A layer that goes over the places of a batch of series, pictures or volumes.
 
-    A transposed one with a stride of s is s convolutions along each dimension, of every s-th tap each, that make every
-    s-th place: its phases.
+    A transposed one with a stride of s is s convolutions along each dimension that make every s-th place: its phases.
+    Tap t lies t times the dilation d further in the output, so that a phase has every (s / g)-th tap, with g the
+    greatest common divisor of s and d; these reach every (d / g)-th place of the input, and of g phases only one has
+    any.
     """
 
     layer: str
@@ -33,6 +35,7 @@ class Convolution:
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
+    groups: int
     site: Site
     output_padding: tuple[int, ...] | None = None
     """None for one that is not transposed."""
@@ -52,9 +55,19 @@ class Convolution:
         return tuple(-(-size // phases) for size, phases in zip(self.out_shape[2:], self.phases, strict=True))
 
     @property
+    def common(self) -> tuple[int, ...]:
+        """Of how many phases only one has taps, in each dimension."""
+        return tuple(map(math.gcd, self.phases, self.dilation))
+
+    @property
+    def tap_steps(self) -> tuple[int, ...]:
+        """Of how many taps a phase has one, in each dimension."""
+        return tuple(phases // common for phases, common in zip(self.phases, self.common, strict=True))
+
+    @property
     def window(self) -> tuple[int, ...]:
         """How many taps a phase has at most, in each dimension."""
-        return tuple(-(-size // phases) for size, phases in zip(self.kernel, self.phases, strict=True))
+        return tuple(-(-size // step) for size, step in zip(self.kernel, self.tap_steps, strict=True))
 
     @property
     def places(self) -> int:
@@ -62,13 +75,19 @@ class Convolution:
         return self.out_shape[0] * math.prod(self.grid)
 
     @property
+    def group_channels(self) -> tuple[int, int]:
+        """Of the input and of the output, in each group."""
+        return self.in_shape[1] // self.groups, self.out_shape[1] // self.groups
+
+    @property
     def multiplications(self) -> int:
-        return self.places * math.prod(self.phases) * self.out_shape[1] * self.in_shape[1] * math.prod(self.window)
+        outputs = self.places * math.prod(self.tap_steps) * self.out_shape[1]
+        return outputs * self.group_channels[0] * math.prod(self.window)
 
     @property
     def weight_shape(self) -> Shape:
-        channels = self.in_shape[1], self.out_shape[1]
-        return (*(channels if self.is_transposed else channels[::-1]), *self.kernel)
+        ins, outs = self.group_channels
+        return (*((self.in_shape[1], outs) if self.is_transposed else (self.out_shape[1], ins)), *self.kernel)
 
 
 def convolutions(model: Model) -> Iterator[Convolution]:
@@ -87,7 +106,7 @@ def convolutions(model: Model) -> Iterator[Convolution]:
         is_biased = has_bias(layer) if geometry else None
         if geometry is None or not isinstance(is_biased, bool):
             continue
-        found = Convolution(
+        yield Convolution(
             layer=name,
             given=ast.unparse(node.args[0]),
             in_shape=in_shape,  # type: ignore[arg-type]
@@ -96,9 +115,6 @@ def convolutions(model: Model) -> Iterator[Convolution]:
             site=site(),
             **geometry,
         )
-        # Otherwise places of one phase would meet taps at uneven distances.
-        if not found.is_transposed or all(1 in steps for steps in zip(found.stride, found.dilation, strict=True)):
-            yield found
 
 
 def _is_known(shape: Shape | None) -> bool:

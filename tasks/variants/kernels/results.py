@@ -2,6 +2,7 @@
 
 import math
 import re
+from typing import Any
 
 from tasks.variants.kernels.values import Layer, Shape, Tensor, Value, broadcast, is_size
 
@@ -19,7 +20,7 @@ _ARGUMENTS = {
 }
 _GEOMETRY = ("kernel", "stride", "padding", "dilation")
 _PLAIN_POOLING = {"ceil_mode": False, "return_indices": False, "count_include_pad": True}
-_DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0, "ceil_mode": False}
+_DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0, "groups": 1, "ceil_mode": False}
 
 
 def multiplied(left: Value, right: Value) -> Value:
@@ -77,8 +78,8 @@ def pooled(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
     return None if None in sizes.values() else sizes  # type: ignore[return-value]
 
 
-def convolved(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
-    """The kernel, stride, padding and dilation of a convolution without groups; None where there is more to it.
+def convolved(layer: Layer, shape: Shape) -> dict[str, Any] | None:
+    """The kernel, stride, padding, dilation and groups of a convolution; None where there is more to it.
 
     Of a transposed one also the output padding.
     """
@@ -87,11 +88,14 @@ def convolved(layer: Layer, shape: Shape) -> dict[str, tuple[int, ...]] | None:
         return None
     named, rank = _settings(layer, found[1]), len(shape) - 2
     others = set(dict(layer.keywords)) - {*_ARGUMENTS[found[1]], "bias"}
-    if others or named.get("groups", 1) != 1 or named.get("in_channels") != shape[1]:
+    groups, channels = named["groups"], named.get("out_channels")
+    if others or named.get("in_channels") != shape[1] or not isinstance(groups, int) or not isinstance(channels, int):
+        return None
+    if groups < 1 or shape[1] % groups or channels % groups:
         return None
     wanted = (*_GEOMETRY, *(["output_padding"] if found[1] == "ConvTranspose" else []))
     sizes = {name: _each(named.get(f"{name}_size", named.get(name)), rank) for name in wanted}
-    return None if None in sizes.values() else sizes  # type: ignore[return-value]
+    return None if None in sizes.values() else {**sizes, "groups": groups}
 
 
 def has_bias(layer: Layer) -> Value:

@@ -32,25 +32,27 @@ def plain_convolution{number}({parameters}):
 
 @triton.jit
 def convolution_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
-    phase, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    # Phases of the same places follow one another: what they write lies between each other.
+    program, phase, group = {program}
+    _, row, column = tile_place(program, tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // {grid_size}, rows % {grid_size}
 {begins}
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for start in range(0, {inner}, DEPTH):
+    for start in range(0, {bound_of_inner}, DEPTH):
         depth = start + tl.arange(0, DEPTH)
         channel, tap = depth // {window_size}, depth % {window_size}
 {gathered}
         counts = {counts}
         inside = counts[:, None] & (rows[None, :] < {places}) & {inside}
-        at = (batch * {image_size})[None, :] + (channel * {in_size})[:, None] + {in_place}
+        at = (batch * {image_size})[None, :] + (channel * {in_size}{group_in})[:, None] + {in_place}
         one = tl.trans(tl.load(image + at, mask=inside, other=0.0))
-        at = {weight_depth}[:, None] + columns[None, :] * {column_step}
+        at = {weight_depth}[:, None] + (columns * {column_step}{group_weight})[None, :]
         other = tl.load(weight + at, mask=counts[:, None] & (columns[None, :] < {channels}), other=0.0)
         # Taken away, not added: a sum would go on in the tensor cores, which cut off what they cannot hold.
         total = total - tl.dot(one, other, input_precision="tf32x3")
     total = 0.0 - total
-    at = (batch * {out_image_size} + {out_place})[:, None] + columns[None, :] * {out_size}
+    at = (batch * {out_image_size} + {out_place})[:, None] + (columns{group_out})[None, :] * {out_size}
     tl.store(out + at, {result}, mask={is_out}[:, None] & (columns[None, :] < {channels}))
 {apart}
 
@@ -66,7 +68,8 @@ _APART = """
 def apart_convolution{number}(
     {apart_parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
 ):
-    phase, row, column = tile_place(tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    program, phase, group = {program}
+    _, row, column = tile_place(program, tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // {grid_size}, rows % {grid_size}
 {begins}
@@ -75,7 +78,7 @@ def apart_convolution{number}(
     other_begins = depth[:, None] + columns[None, :] * {padded_channels}
     scale_begins = batch * {scales_size} + begin
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for step in range(0, {steps}):
+    for step in range(0, {bound_of_steps}):
         tap, chunk = step // {chunks}, step % {chunks}
 {followed}
         ahead, inside = {ahead}, (rows < {places}) & {ahead_inside}
@@ -98,7 +101,7 @@ def apart_convolution{number}(
 
 @rewrite(PRODUCT)
 def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """The largest convolution, transposed or not, of any dimensions and without groups, becomes a kernel.
+    """The largest convolution, transposed or not, of any dimensions and groups that are not narrow, becomes a kernel.
 
     The first call with a GPU tries several tiles, and stays with the library where none is faster. Assumes float32
     throughout, no numbers beyond 1e31 but infinities, nothing of weight in what is 2^-28 of the largest among 64
@@ -120,24 +123,25 @@ def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
 def _is_worth_it(convolution: Convolution) -> bool:
     """Whether there is much to multiply, in tiles that a GPU has tensor cores for."""
     batch, in_channels, *sizes = convolution.in_shape
-    channels, inner = convolution.out_shape[1], in_channels * math.prod(convolution.window)
-    sides = min(convolution.places, channels, inner)
-    pictures = batch * math.prod(sizes) * in_channels
+    ins, channels = convolution.group_channels
+    sides = min(convolution.places, channels, ins * math.prod(convolution.window))
     parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels) if _is_apart(convolution) else 0
-    weights = padded_lines(channels) * math.prod(convolution.kernel) * padded_depth(in_channels)
-    largest = max(pictures, parts, weights, math.prod(convolution.out_shape))
+    weights = padded_lines(convolution.out_shape[1]) * math.prod(convolution.kernel) * padded_depth(ins)
+    largest = max(math.prod(convolution.in_shape), parts, weights, math.prod(convolution.out_shape))
     return convolution.multiplications >= LEAST_MULTIPLICATIONS and sides >= LEAST_SIDE and largest <= MOST_ELEMENTS
 
 
 def _is_apart(convolution: Convolution) -> bool:
     """Whether a kernel takes numbers apart ahead: where most of the parts would not be padding."""
     _, channels, *sizes = convolution.in_shape
-    return channels >= LEAST_CHANNELS and padded_lines(math.prod(sizes)) <= 2 * math.prod(sizes)
+    is_wide = convolution.groups == 1 and channels >= LEAST_CHANNELS
+    return is_wide and padded_lines(math.prod(sizes)) <= 2 * math.prod(sizes)
 
 
 def _text(convolution: Convolution, number: int) -> str:
-    batch, in_channels, *sizes = convolution.in_shape
-    _, channels, *out_sizes = convolution.out_shape
+    batch, _, *sizes = convolution.in_shape
+    out_sizes, groups = convolution.out_shape[2:], convolution.groups
+    in_channels, channels = convolution.group_channels
     taps, window_size = math.prod(convolution.kernel), math.prod(convolution.window)
     in_size, rank, out_size = math.prod(sizes), len(sizes), math.prod(out_sizes)
     padded_size, padded_channels = padded_lines(in_size), padded_depth(in_channels)
@@ -145,7 +149,8 @@ def _text(convolution: Convolution, number: int) -> str:
     channel_step, column_step = (channels * taps, taps) if convolution.is_transposed else (taps, in_channels * taps)
     weight_tap = _place(convolution.kernel, "tap{}") if convolution.is_transposed else "tap"
     bias = ["bias"] if convolution.has_bias else []
-    is_apart, is_a_tap = _is_apart(convolution), _is_a_tap(convolution)
+    is_apart, is_a_tap, phases = _is_apart(convolution), _is_a_tap(convolution), math.prod(convolution.phases)
+    inner, steps = in_channels * window_size, window_size * num_chunks(in_channels)
     kernels = [f"convolution_kernel{number}", *([f"apart_convolution{number}"] if is_apart else [])]
     settings = {
         "number": number,
@@ -155,15 +160,19 @@ def _text(convolution: Convolution, number: int) -> str:
         "plain_arguments": _plain_arguments(convolution),
         "places": convolution.places,
         "channels": channels,
-        "inner": in_channels * window_size,
+        "program": _digits("tl.program_id(0)", phases, groups),
+        "group_in": f" + group * {in_channels * in_size}" if groups > 1 else "",
+        "group_weight": f" + group * {in_channels * channels * taps}" if groups > 1 else "",
+        "group_out": f" + group * {channels}" if groups > 1 else "",
+        "bound_of_inner": _bound(convolution, inner),
         "window_size": window_size,
-        "steps": window_size * num_chunks(in_channels),
+        "bound_of_steps": _bound(convolution, steps),
         "chunks": num_chunks(in_channels),
         "in_size": in_size,
-        "image_size": in_channels * in_size,
+        "image_size": math.prod(convolution.in_shape[1:]),
         "grid_size": math.prod(convolution.grid),
         "out_size": out_size,
-        "out_image_size": channels * out_size,
+        "out_image_size": math.prod(convolution.out_shape[1:]),
         "padded_size": padded_size,
         "padded_channels": padded_channels,
         "padded_out": padded_lines(channels),
@@ -176,7 +185,7 @@ def _text(convolution: Convolution, number: int) -> str:
         "weight_parts": taps * padded_lines(channels) * padded_channels,
         "begins": _begins(convolution),
         "gathered": _taps(convolution, "at{0} = begin{0}[None, :] + ({1})[:, None]"),
-        "counts": " & ".join([f"(depth < {in_channels * window_size})", *is_a_tap]),
+        "counts": " & ".join([f"(depth < {inner})", *is_a_tap]),
         "inside": _inside(sizes, "at{}"),
         "in_place": _place(sizes, "at{}"),
         "begin": _place(sizes, "begin{}"),
@@ -186,11 +195,10 @@ def _text(convolution: Convolution, number: int) -> str:
         "masked": f", mask={' & '.join(is_a_tap)}, other=0.0" if is_a_tap else "",
         "out_place": _place(out_sizes, "out{}") if convolution.is_transposed else "place",
         "is_out": _is_out(convolution),
-        "result": f"total + tl.load(bias + columns, mask=columns < {channels})[None, :]" if bias else "total",
         "shapes": ", ".join(
-            map(repr, (convolution.in_shape, convolution.weight_shape, *([(channels,)] if bias else [])))
+            map(repr, (convolution.in_shape, convolution.weight_shape, *([convolution.out_shape[1:2]] if bias else [])))
         ),
-        "sizes": (math.prod(convolution.phases), convolution.places, channels),
+        "sizes": (phases * groups, convolution.places, channels),
         "sides": [
             (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
             (taps, channels, in_channels, (1, column_step, channel_step), True),
@@ -200,34 +208,53 @@ def _text(convolution: Convolution, number: int) -> str:
         "out_shape": convolution.out_shape,
         "kernels": f"({', '.join(kernels)},)",
     }
+    biased = f"total + tl.load(bias + columns{settings['group_out']}, mask=columns < {channels})[None, :]"
+    settings["result"] = biased if bias else "total"
     return _CONVOLUTION.format(**settings, apart=_APART.format(**settings) if is_apart else "")
 
 
 def _plain_arguments(convolution: Convolution) -> str:
     bias = "bias" if convolution.has_bias else "None"
-    more = f"{convolution.output_padding}, 1, " if convolution.is_transposed else ""
-    return f"image, weight, {bias}, {convolution.stride}, {convolution.padding}, {more}{convolution.dilation}"
+    more = [convolution.dilation, convolution.groups]
+    if convolution.is_transposed:
+        more = [convolution.output_padding, *more[::-1]]
+    return f"image, weight, {bias}, {convolution.stride}, {convolution.padding}, {', '.join(map(str, more))}"
+
+
+def _digits(number: str, phases: int, groups: int) -> str:
+    """What counts tiles, what counts phases, and what counts groups, in a number that counts all, phases first."""
+    return f"{number} // {phases * groups}, {number} % {phases}, {number} // {phases} % {groups}"
+
+
+def _bound(convolution: Convolution, size: int) -> str:
+    """Over how much to sum: nothing where no tap reaches any place of a phase."""
+    dims = enumerate(zip(convolution.padding, convolution.common, strict=True))
+    reached = [f"((phase{dim} + {padding}) % {common} == 0)" for dim, (padding, common) in dims if common > 1]
+    return f"tl.where({' & '.join(reached)}, {size}, 0)" if reached else str(size)
 
 
 def _begins(convolution: Convolution) -> str:
     """Lines that tell where the window of each place begins, dimension by dimension.
 
     Of a transposed convolution the window goes backwards, and lines tell as well which place it makes, and which tap of
-    the window is the first of the place's phase.
+    the kernel is the first of the place's phase: the one that is a whole number of strides from it.
     """
     lines = []
-    for dim, (stride, padding) in enumerate(zip(convolution.stride, convolution.padding, strict=True)):
-        at = _digit("place", convolution.grid, dim)
+    settings = zip(convolution.stride, convolution.padding, convolution.dilation, convolution.common, strict=True)
+    for dim, (stride, padding, dilation, common) in enumerate(settings):
+        at, reach = _digit("place", convolution.grid, dim), f"phase{dim} + {padding}"
         if not convolution.is_transposed:
             lines.append(f"begin{dim} = {_times(at, stride)}{f' - {padding}' if padding else ''}")
         elif stride == 1:
             lines += [f"out{dim} = {at}", f"begin{dim} = out{dim}{f' + {padding}' if padding else ''}"]
         else:
+            step, even = stride // common, f"({reach})" if common == 1 else f"({reach}) // {common}"
+            factor = pow(dilation // common, -1, step)
             lines += [
                 f"phase{dim} = {_digit('phase', convolution.phases, dim)}",
                 f"out{dim} = {_times(at, stride)} + phase{dim}",
-                f"begin{dim} = {at} + (phase{dim} + {padding}) // {stride}",
-                f"first{dim} = (phase{dim} + {padding}) % {stride}",
+                f"first{dim} = {f'{_times(even, factor)} % {step}' if step > 1 else '0'}",
+                f"begin{dim} = {at} + ({reach} - {_times(f'first{dim}', dilation)}) // {stride}",
             ]
     return "\n".join(f"    {line}" for line in lines)
 
@@ -238,13 +265,14 @@ def _taps(convolution: Convolution, line: str) -> str:
     Of a transposed convolution they tell as well which tap of the whole kernel it is.
     """
     lines = []
-    for dim, (stride, dilation) in enumerate(zip(convolution.stride, convolution.dilation, strict=True)):
+    settings = zip(convolution.stride, convolution.dilation, convolution.tap_steps, convolution.common, strict=True)
+    for dim, (stride, dilation, tap_step, common) in enumerate(settings):
         step = _digit("tap", convolution.window, dim)
         if not convolution.is_transposed:
             lines.append(line.format(dim, _times(step, dilation)))
         else:
-            first = f"first{dim} + " if stride > 1 else ""
-            lines += [f"tap{dim} = {first}{_times(step, stride)}", line.format(dim, f"-({_times(step, dilation)})")]
+            first, back = f"first{dim} + " if stride > 1 else "", _times(step, dilation // common)
+            lines += [f"tap{dim} = {first}{_times(step, tap_step)}", line.format(dim, f"-({back})")]
     return "\n".join(f"        {each}" for each in lines)
 
 
@@ -252,8 +280,8 @@ def _is_a_tap(convolution: Convolution) -> list[str]:
     """What has to hold where some phases have fewer taps than others."""
     if not convolution.is_transposed:
         return []
-    dims = enumerate(zip(convolution.kernel, convolution.stride, strict=True))
-    return [f"(tap{dim} < {size})" for dim, (size, stride) in dims if size % stride]
+    dims = enumerate(zip(convolution.kernel, convolution.tap_steps, strict=True))
+    return [f"(tap{dim} < {size})" for dim, (size, step) in dims if size % step]
 
 
 def _is_out(convolution: Convolution) -> str:

@@ -38,7 +38,7 @@ def layer_kernel(
     stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, taps, taps_x,
     HAS_BIAS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
 ):
-    _, row, column = tile_place(tl.cdiv(places, ROWS), tl.cdiv(channels, COLUMNS))
+    _, row, column = tile_place(tl.program_id(0), tl.cdiv(places, ROWS), tl.cdiv(channels, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // grid_size, rows % grid_size
     begin_y, begin_x = place // grid_width * stride_y - padding_y, place % grid_width * stride_x - padding_x

@@ -36,6 +36,7 @@ TILES = (
     (64, 64, 64, 4, 3, False),
     (32, 64, 64, 4, 3, False),
     (64, 32, 64, 4, 3, False),
+    (128, 16, 32, 4, 3, False),
     (128, 128, $chunk, 8, 3, True),
     (128, 64, $chunk, 4, 2, True),
     (64, 64, $chunk, 4, 3, True),
@@ -43,9 +44,9 @@ TILES = (
 
 
 @triton.jit
-def tile_place(down, across):
+def tile_place(program, down, across):
     # Eight tiles that lie below each other follow one another, and find what they share in the cache.
-    batch, tile = tl.program_id(0) // (down * across), tl.program_id(0) % (down * across)
+    batch, tile = program // (down * across), program % (down * across)
     first = tile // (8 * across) * 8
     height = tl.minimum(down - first, 8)
     return batch, first + tile % (8 * across) % height, tile % (8 * across) // height
@@ -116,6 +117,7 @@ def multiply(kernels, number, sizes, sides, out_shape, tensors, plain, more=()):
     key = number, tensors[0].get_device()
     if key not in FASTEST:
         tiles = [tile for tile in TILES if (sides or not tile[-1]) and kernels[tile[-1]]]
+        tiles = [tile for tile in tiles if (tile[1] <= 32 if columns <= 16 else tile[1] > 16)]
         ways = {tile: functools.partial(launch_tile, tile) for tile in tiles}
         choose(key, lambda: plain(*tensors), ways)
     tile = fastest(key)

@@ -29,7 +29,7 @@ def plain_product{number}({parameters}):
 
 @triton.jit
 def product_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
-    batch, row, column = tile_place(tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
+    batch, row, column = tile_place(tl.program_id(0), tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
     for start in range(0, {inner}, DEPTH):
@@ -49,7 +49,7 @@ def product_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.co
 def apart_product{number}(
     {apart_parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
 ):
-    batch, row, column = tile_place(tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
+    batch, row, column = tile_place(tl.program_id(0), tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
     for start in range(0, {padded_inner}, DEPTH):
