@@ -148,6 +148,12 @@ def test_all_values_are_reduced_alike_on_the_host_and_on_a_device(size: int) -> 
         assert [blocks.place_of(find, there) for find in (np.argmin, np.argmax)] == [values.argmin(), values.argmax()]
         equal: Any = placed(np.zeros(size))
         assert blocks.place_of(np.argmax, equal) == 0
+        with_nan = values.copy()
+        with_nan[size // 2] = np.nan
+        odd: Any = placed(with_nan)
+        assert np.isnan(float(blocks.of_all(np.max, odd)))
+        assert bool(blocks.of_all(np.any, np.isnan(odd)))
+        assert blocks.place_of(np.argmax, np.isnan(odd)) == size // 2
 
 
 @pytest.mark.parametrize("placed", [np.asarray, DeviceArray], ids=["host", "device"])

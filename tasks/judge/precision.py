@@ -6,6 +6,7 @@ autocast. Flags are set before the program's text is read: a candidate that sets
 
 import contextlib
 import copy
+import types
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -43,62 +44,59 @@ def autocast(precision: str) -> AbstractContextManager[Any]:
     return torch.autocast(device, dtype=AUTOCAST_DTYPES[precision])
 
 
-class Widening:
-    """How values become double precision. Those of a model come before those of its arguments, or nudges are others.
+def in_double(
+    model: Any, arguments: list[torch.Tensor], *, nudge: float, seed: int, rounded: bool
+) -> tuple[Any, list[torch.Tensor]]:
+    """A copy of the model and its arguments in double precision.
 
     Args:
+        arguments: tensors that stay what they are where they are not floating point.
         nudge: every value is multiplied by a random factor that differs from 1 by about so much.
         rounded: values keep 11 bits, as the operands of TF32 do.
     """
+    generators: dict[torch.device, torch.Generator] = {}  # drawn where they are used: a host takes a second for 2**26
 
-    def __init__(self, *, nudge: float, seed: int, rounded: bool) -> None:
-        self._nudge, self._seed, self._is_rounded = nudge, seed, rounded
-        self._generators: dict[torch.device, torch.Generator] = {}
-
-    def widen(self, model: Any) -> None:
-        """Have a model's parameters and buffers be in double precision from now on."""
-        model.double()
-        with torch.no_grad():
-            for tensor in (*model.parameters(), *model.buffers()):
-                if tensor.is_floating_point():
-                    tensor.copy_(self._moved(tensor))
-
-    def of_arguments(self, arguments: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Tensors in double precision; those that are not floating point are what they were."""
-        with torch.no_grad():
-            wide = [self._moved(item) if item.is_floating_point() or item.is_complex() else item for item in arguments]
-        return [new.requires_grad_(old.requires_grad) for new, old in zip(wide, arguments, strict=True)]
-
-    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
-        if self._is_rounded and tensor.is_floating_point():
+    def moved(tensor: torch.Tensor) -> torch.Tensor:
+        if rounded and tensor.is_floating_point():
             tensor = _rounded(tensor)
         wide = tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
-        if not self._nudge:
+        if not nudge:
             return wide
-        # Drawn where they are used: a host takes a second for 2**26.
-        generator = self._generators.setdefault(wide.device, torch.Generator(wide.device).manual_seed(self._seed))
+        generator = generators.setdefault(wide.device, torch.Generator(wide.device).manual_seed(seed))
         noise = torch.randn(wide.shape, generator=generator, dtype=torch.float64, device=wide.device)
-        return wide * (1 + self._nudge * noise)
+        return wide * (1 + nudge * noise)
+
+    model = _copied(model).double()
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            if tensor.is_floating_point():
+                tensor.copy_(moved(tensor))
+        wide = [moved(item) if item.is_floating_point() or item.is_complex() else item for item in arguments]
+    return model, [new.requires_grad_(old.requires_grad) for new, old in zip(wide, arguments, strict=True)]
 
 
-@contextlib.contextmanager
-def copied(model: Any) -> Iterator[Any]:
-    """A copy of the model."""
-    yield copy.deepcopy(model)
+def _copied(model: Any) -> Any:
+    """A deep copy, also of what functions among its attributes have closed over: parts of the model, mostly."""
+    memo: dict[int, Any] = {}
+    copied = copy.deepcopy(model, memo)
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, types.FunctionType) and value.__closure__ and id(module) in memo:
+                vars(memo[id(module)])[name] = _with_copied_cells(value, memo)
+    return copied
 
 
-@contextlib.contextmanager
-def restored(model: Any) -> Iterator[Any]:
-    """The model itself, whose parameters and buffers are what they were afterwards."""
-    parameters = [(parameter, parameter.data) for parameter in model.parameters()]
-    buffers = [(module, dict(module._buffers)) for module in model.modules()]
-    try:
-        yield model
-    finally:
-        for parameter, data in parameters:
-            parameter.data = data
-        for module, own in buffers:
-            module._buffers.update(own)
+def _with_copied_cells(function: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
+    cells = []
+    for cell in function.__closure__ or ():
+        try:
+            cells.append(types.CellType(copy.deepcopy(cell.cell_contents, memo)))
+        except Exception:  # noqa: BLE001 - it is empty, or holds what there is only one of
+            cells.append(cell)
+    code, names = function.__code__, function.__globals__
+    copied = types.FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return copied
 
 
 @contextlib.contextmanager
@@ -111,11 +109,6 @@ def asked_in_double() -> Iterator[None]:
             yield
     finally:
         torch.set_default_dtype(usual)
-
-
-IN_DOUBLE = (copied, asked_in_double), (copied, contextlib.nullcontext), (restored, asked_in_double)
-"""Ways to run a model in double precision, each for those that fail with the ones before: one that needs single
-precision somewhere, and one of which a copy is none, since functions of its own have closed over parts of it."""
 
 
 class _InDouble(TorchFunctionMode):

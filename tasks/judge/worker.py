@@ -258,33 +258,26 @@ class Worker:
         What a program asks for in single precision by name is widened too, unless it fails then.
         """
         self._forget_exchange()
+        self._objects[0] = self._new_objects(0)
         fields = {name: message[name] for name in ("nudge", "seed", "rounded")}
-        outputs, paths = self._taken_in_double(**fields)
+        model, tensors = precision.in_double(self._model, self._objects[0], **fields)
+        found = None
+        try:
+            with precision.asked_in_double():
+                found = self._called(model, tensors, in_double=True)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - it needs single precision somewhere
+            model, tensors = None, []
+        if found is None:
+            model, tensors = precision.in_double(self._model, self._new_objects(0), **fields)
+            found = self._called(model, tensors, in_double=True)
+        outputs, paths = flattened(found)
         form = self._handed_over(([precision.widened(output) for output in outputs], paths), 0)
         if self._memory.is_cuda:  # twice what any other call takes, which the programs to be timed may need
-            del outputs
+            del model, tensors, found, outputs
             torch.cuda.empty_cache()
         return {"outputs": [form]}
-
-    def _taken_in_double(self, **fields: Any) -> Outputs:
-        *others, last = precision.IN_DOUBLE
-        for way in others:
-            try:
-                return self._called_in_double(*way, **fields)
-            except torch.cuda.OutOfMemoryError:
-                raise
-            except Exception:  # noqa: BLE001 - the next way is for what fails with this one, whatever it raises
-                continue
-        return self._called_in_double(*last, **fields)
-
-    def _called_in_double(self, held: Any, asked: Any, **fields: Any) -> Outputs:
-        widening = precision.Widening(**fields)
-        self._objects[0] = self._new_objects(0)
-        with held(self._model) as model:
-            widening.widen(model)
-            arguments = widening.of_arguments(self._objects[0])
-            with asked():
-                return flattened(self._called(model, arguments, in_double=True))
 
     def do_loaded(self, _: dict[str, Any]) -> dict[str, Any]:
         """What was compiled or captured here: a hint about the track, never about the verdict."""
