@@ -42,6 +42,36 @@ def test_tiles_are_timed_once_and_the_fastest_is_kept():
     assert names["FASTEST"] == {(0, -1): [names["TILES"][1]] * 2}
 
 
+@pytest.mark.parametrize(
+    ("sizes", "inner", "splits"),
+    [
+        ((1, 256, 256), 131072, {16}),
+        ((1, 128, 512), 1024, {8}),
+        ((3, 128, 512), 1024, {4}),
+        ((1, 100, 40), 4096, {32}),
+        ((1, 4096, 4096), 4096, set()),
+        ((1, 256, 256), 128, set()),
+    ],
+    ids=["a long sum", "a layer", "several", "few", "many tiles", "a short sum"],
+)
+def test_few_tiles_are_split_so_that_every_processor_has_work(sizes, inner, splits):
+    names = in_the_stand_in(SQUARES)
+    names["PROCESSORS"] = 132
+    found = list(names["split_tiles"](names["TILES"], sizes, inner))
+    assert {tile[3] for tile in found if tile[:2] == (64, 64)} == splits
+    assert all(tile[:2] in names["SPLIT"] for tile in found)
+
+
+def test_splits_are_timed_beside_the_other_tiles():
+    source = problem("return torch.matmul(a, b)", "torch.randn(20, 300), torch.randn(300, 30)", arguments="a, b")
+    names = in_the_stand_in(source)
+    names["PROCESSORS"] = 132
+    model, reference, inputs = ready(source, names)
+    torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    (fastest,) = {tuple(each) for each in names["FASTEST"].values()}
+    assert fastest[0][3] > 1
+
+
 def test_where_the_library_is_faster_it_multiplies():
     names = in_the_stand_in(SQUARES)
     model, reference, inputs = ready(SQUARES, names)

@@ -10,7 +10,7 @@ from tasks.variants.rewrites import triton_convolutions, triton_products
 from tasks.variants.rewrites.triton_convolutions import convolution_in_triton
 from tasks.variants.rewriting import as_candidate_program
 from tests.program_builders import defined, outputs, problem, ready, recipes_of, rewritten
-from tests.triton_stand_in import triton_on_the_processor, use_kernels
+from tests.triton_stand_in import split_in_three, triton_on_the_processor, use_kernels
 
 pytestmark = pytest.mark.usefixtures("is_capturing")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -24,6 +24,7 @@ PICTURES = convolving(
     "Conv2d(size0, 70, 3, stride=2, padding=1)", "2, 40, 19, 22", forward="return torch.relu(self.conv(x))"
 )
 UNEVEN = convolving("Conv2d(size0, 20, (3, 5), (1, 2), (2, 1), (2, 1), bias=False)", "2, 40, 15, 21")
+POINTS_OF_COLOURS = convolving("Conv2d(size0, 64, 1, bias=False)", "2, 3, 19, 13").replace("[40]", "[3]")
 POINTS = convolving("Conv2d(size0, 70, 1)", "3, 40, 9, 11")
 SERIES = convolving("Conv1d(size0, 30, 4, stride=3, padding=2, dilation=2)", "3, 40, 130")
 VOLUMES = convolving("Conv3d(size0, 18, (2, 3, 1), padding=(1, 0, 0), stride=(1, 2, 1))", "2, 40, 5, 9, 6")
@@ -39,6 +40,7 @@ TRANSPOSED_WITH_GAPS = convolving(
 TRANSPOSED_TO_EVEN_PLACES = convolving(
     "ConvTranspose3d(size0, 18, 3, stride=2, padding=1, dilation=2)", "1, 40, 3, 5, 5"
 )
+SIXTEEN = convolving("Conv2d(size0, 16, 3, padding=1)", "1, 40, 10, 12")
 GROUPS = convolving("Conv2d(size0, 60, (3, 2), (1, 2), (1, 0), groups=2)", "2, 40, 11, 12")
 TRANSPOSED_GROUPS = convolving(
     "ConvTranspose2d(size0, 64, (3, 5), stride=(2, 3), padding=(1, 2), dilation=(2, 1), groups=4)", "1, 40, 8, 9"
@@ -61,6 +63,7 @@ FITTING = [
     pytest.param(PICTURES, id="pictures"),
     pytest.param(UNEVEN, id="an uneven window without a bias"),
     pytest.param(POINTS, id="points"),
+    pytest.param(POINTS_OF_COLOURS, id="points of three numbers"),
     pytest.param(SERIES, id="series"),
     pytest.param(VOLUMES, id="volumes"),
     pytest.param(FEW_CHANNELS, id="few channels"),
@@ -94,14 +97,25 @@ def test_on_the_cpu_the_convolution_itself_runs(source):
         torch.testing.assert_close(*outputs(source, candidate), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("source", FITTING)
+@pytest.mark.parametrize("source", [PICTURES, TRANSPOSED], ids=["pictures", "transposed"])
 def test_with_every_tile_the_kernel_computes_the_convolution(source):
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(rewritten(source, convolution_in_triton)))
+    model, reference, inputs = ready(source, names)
+    with torch.no_grad():
+        for tile in names["TILES"]:
+            names["FASTEST"][0, -1] = [tile] * 2
+            torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("source", FITTING)
+def test_the_kernel_computes_the_convolution(source):
     with triton_on_the_processor():
         names = use_kernels(defined.__wrapped__(rewritten(source, convolution_in_triton)))
     model, reference, (x, *others) = ready(source, names)
     tiles = usable_tiles(names)
     with torch.no_grad():
-        for tile in tiles:
+        for tile in split_in_three(tiles[0]), split_in_three(tiles[-1]):
             names["FASTEST"][0, -1] = [tile] * 2
             torch.testing.assert_close(model(x, *others), reference(x, *others), rtol=1e-4, atol=1e-4)
         holes = x.clone()
@@ -119,8 +133,12 @@ def test_with_every_tile_the_kernel_computes_the_convolution(source):
 
 @pytest.mark.parametrize(
     ("source", "widths"),
-    [(TRANSPOSED_GROUPS, {16, 32}), (PICTURES, {32, 64, 128})],
-    ids=["sixteen channels", "many channels"],
+    [
+        (TRANSPOSED_GROUPS, {(16, False), (32, False)}),
+        (SIXTEEN, {(16, False), (32, False), (64, True)}),
+        (PICTURES, {(32, False), (64, False), (64, True), (128, True)}),
+    ],
+    ids=["sixteen channels in groups", "sixteen channels", "many channels"],
 )
 def test_tiles_are_tried_that_are_not_much_wider_than_the_channels(source, widths, monkeypatch):
     with triton_on_the_processor():
@@ -130,7 +148,7 @@ def test_tiles_are_tried_that_are_not_much_wider_than_the_channels(source, width
     model, reference, inputs = ready(source, names)
     with torch.no_grad():
         torch.testing.assert_close(model(*inputs), reference(*inputs))
-    assert {tile[1] for tile in tried} == widths
+    assert {(tile[1], tile[-1]) for tile in tried} == widths
 
 
 def test_a_convolution_and_a_product_of_one_program_choose_their_tiles_apart(monkeypatch):

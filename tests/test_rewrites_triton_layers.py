@@ -12,7 +12,7 @@ from tasks.search.user_file import read_user_file
 from tasks.variants.candidate import Candidate
 from tasks.variants.rewrites.triton_layers import layers_in_triton
 from tests.program_builders import HEADER, defined, first_recipe, outputs, problem, ready, rewritten_once
-from tests.triton_stand_in import the_last_is_the_fastest, triton_on_the_processor, use_kernels
+from tests.triton_stand_in import split_in_three, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 pytestmark = pytest.mark.usefixtures("is_capturing")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -63,6 +63,16 @@ def test_program_by_program_every_layer_is_right_in_every_tile(place):
     assert len(names["FASTEST"]) == NUM_LAYERS
     assert set(map(tuple, names["FASTEST"].values())) == {(names["TILES"][0],) * 2}
     assert names["layer_kernel"].programs_run
+
+
+def test_every_layer_is_right_where_several_programs_sum_up_a_part_each():
+    with triton_on_the_processor():
+        names = with_every_layer(use_kernels(defined.__wrapped__(rewritten_once(NETWORK, layers_in_triton))))
+    names["TILES"] = (split_in_three(halves(names)[-1]),)
+    model, reference, inputs = ready(NETWORK, names)
+    with torch.no_grad():
+        torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-3)
+    assert set(map(tuple, names["FASTEST"].values())) == {(names["TILES"][0],) * 2}
 
 
 def test_the_same_layer_is_chosen_for_again_where_another_shape_comes():

@@ -11,35 +11,37 @@ from tasks.variants.kernels.model import read_model
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.triton_multiplying import (
     LEAST_CHANNELS,
-    LEAST_MULTIPLICATIONS,
     LEAST_SIDE,
     MOST_ELEMENTS,
     NAMES,
     PRODUCT,
+    TILE_SHAPE,
     num_chunks,
     padded_depth,
     padded_lines,
+    with_bias,
     with_call,
 )
 from tasks.variants.rewrites.triton_program import free_number
 from tasks.variants.rewriting import rewrite
 from tasks.variants.text import text_of
 
+LEAST_MULTIPLICATIONS = 1 << 25
+"""With less a convolution takes no longer than a kernel takes to begin, in a graph as well; an estimate."""
 _CONVOLUTION = """
 def plain_convolution{number}({parameters}):
     return torch.nn.functional.{function}({plain_arguments})
 
 
 @triton.jit
-def convolution_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
-    # Phases of the same places follow one another: what they write lies between each other.
-    program, phase, group = {program}
-    _, row, column = tile_place(program, tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+def convolution_kernel{number}({parameters}, out, {shape}):
+    program, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
+{digits}    _, row, column = tile_place(program, tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // {grid_size}, rows % {grid_size}
 {begins}
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for start in range(0, {bound_of_inner}, DEPTH):
+    for start in range(split * DEPTH, {bound_of_inner}, SPLITS * DEPTH):
         depth = start + tl.arange(0, DEPTH)
         channel, tap = depth // {window_size}, depth % {window_size}
 {gathered}
@@ -52,7 +54,8 @@ def convolution_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: t
         # Taken away, not added: a sum would go on in the tensor cores, which cut off what they cannot hold.
         total = total - tl.dot(one, other, input_precision="tf32x3")
     total = 0.0 - total
-    at = (batch * {out_image_size} + {out_place})[:, None] + (columns{group_out})[None, :] * {out_size}
+    at = (split * {out_part} + batch * {out_image_size} + {out_place})[:, None]
+    at = at + (columns{group_out})[None, :] * {out_size}
     tl.store(out + at, {result}, mask={is_out}[:, None] & (columns[None, :] < {channels}))
 {apart}
 
@@ -60,16 +63,16 @@ def convolution{number}({parameters}, out_shape={out_shape}):
     tensors = [{parameters}]
     if not fits(tensors, [{shapes}]):
         return plain_convolution{number}({parameters})
-    return multiply({kernels}, {number}, {sizes}, {sides}, out_shape, tensors, plain_convolution{number})
+    return multiply({kernels}, {number}, {sizes}, {inner}, {sides}, out_shape, tensors, plain_convolution{number})
 """
 _APART = """
 
 @triton.jit
 def apart_convolution{number}(
-    {apart_parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
+    {apart_parameters}, out, {shape}
 ):
-    program, phase, group = {program}
-    _, row, column = tile_place(program, tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
+    program, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
+{digits}    _, row, column = tile_place(program, tl.cdiv({places}, ROWS), tl.cdiv({channels}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // {grid_size}, rows % {grid_size}
 {begins}
@@ -78,7 +81,7 @@ def apart_convolution{number}(
     other_begins = depth[:, None] + columns[None, :] * {padded_channels}
     scale_begins = batch * {scales_size} + begin
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for step in range(0, {bound_of_steps}):
+    for step in range(split, {bound_of_steps}, SPLITS):
         tap, chunk = step // {chunks}, step % {chunks}
 {followed}
         ahead, inside = {ahead}, (rows < {places}) & {ahead_inside}
@@ -93,7 +96,7 @@ def apart_convolution{number}(
         other_scale = tl.load(weight_scales + at{masked})
         part = halves_product(one_high, one_low, other_high, other_low)
         total += part * one_scale[:, None] * other_scale[None, :]
-    at = (batch * {out_image_size} + {out_place})[:, None] + columns[None, :] * {out_size}
+    at = (split * {out_part} + batch * {out_image_size} + {out_place})[:, None] + columns[None, :] * {out_size}
     tl.store(out + at, {result}, mask={is_out}[:, None] & (columns[None, :] < {channels}))
 
 """
@@ -121,10 +124,13 @@ def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
 
 
 def _is_worth_it(convolution: Convolution) -> bool:
-    """Whether there is much to multiply, in tiles that a GPU has tensor cores for."""
+    """Whether there is much to multiply, in tiles that a GPU has tensor cores for.
+
+    What is summed may be little: then memory is what limits, and the depth of a tile is mostly nothing.
+    """
     batch, in_channels, *sizes = convolution.in_shape
     ins, channels = convolution.group_channels
-    sides = min(convolution.places, channels, ins * math.prod(convolution.window))
+    sides = min(convolution.places, channels)
     parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels) if _is_apart(convolution) else 0
     weights = padded_lines(convolution.out_shape[1]) * math.prod(convolution.kernel) * padded_depth(ins)
     largest = max(math.prod(convolution.in_shape), parts, weights, math.prod(convolution.out_shape))
@@ -160,7 +166,10 @@ def _text(convolution: Convolution, number: int) -> str:
         "plain_arguments": _plain_arguments(convolution),
         "places": convolution.places,
         "channels": channels,
-        "program": _digits("tl.program_id(0)", phases, groups),
+        "shape": TILE_SHAPE,
+        "digits": _digits(phases, groups),
+        "inner": inner,
+        "out_part": math.prod(convolution.out_shape),
         "group_in": f" + group * {in_channels * in_size}" if groups > 1 else "",
         "group_weight": f" + group * {in_channels * channels * taps}" if groups > 1 else "",
         "group_out": f" + group * {channels}" if groups > 1 else "",
@@ -208,7 +217,7 @@ def _text(convolution: Convolution, number: int) -> str:
         "out_shape": convolution.out_shape,
         "kernels": f"({', '.join(kernels)},)",
     }
-    biased = f"total + tl.load(bias + columns{settings['group_out']}, mask=columns < {channels})[None, :]"
+    biased = with_bias(f"tl.load(bias + columns{settings['group_out']}, mask=columns < {channels})")
     settings["result"] = biased if bias else "total"
     return _CONVOLUTION.format(**settings, apart=_APART.format(**settings) if is_apart else "")
 
@@ -221,9 +230,17 @@ def _plain_arguments(convolution: Convolution) -> str:
     return f"image, weight, {bias}, {convolution.stride}, {convolution.padding}, {', '.join(map(str, more))}"
 
 
-def _digits(number: str, phases: int, groups: int) -> str:
-    """What counts tiles, what counts phases, and what counts groups, in a number that counts all, phases first."""
-    return f"{number} // {phases * groups}, {number} % {phases}, {number} // {phases} % {groups}"
+def _digits(phases: int, groups: int) -> str:
+    """Lines that tell the phase and the group of a program, and leave the number of its tile.
+
+    Phases of the same places follow one another: what they write lies between each other.
+    """
+    lines = []
+    if phases > 1:
+        lines.append(f"phase, program = program % {phases}, program // {phases}")
+    if groups > 1:
+        lines.append(f"group, program = program % {groups}, program // {groups}")
+    return "".join(f"    {line}\n" for line in lines)
 
 
 def _bound(convolution: Convolution, size: int) -> str:

@@ -14,6 +14,7 @@ from tasks.variants.rewrites.triton_multiplying import (
     MOST_ELEMENTS,
     MULTIPLYING,
     PRODUCT,
+    TILE_SHAPE,
 )
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, with_layers
 from tasks.variants.rewriting import rewrite
@@ -36,9 +37,10 @@ def layer_kernel(
     image, image_scales, weight, weight_scales, bias, out, places, channels, chunks, height, width, grid_size,
     grid_width, padded_size, padded_out, image_chunks, weight_chunks, out_image_size, place_step, column_step,
     stride_y, stride_x, padding_y, padding_x, dilation_y, dilation_x, taps, taps_x,
-    HAS_BIAS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+    HAS_BIAS: tl.constexpr, {TILE_SHAPE},
 ):
-    _, row, column = tile_place(tl.program_id(0), tl.cdiv(places, ROWS), tl.cdiv(channels, COLUMNS))
+    tile, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
+    _, row, column = tile_place(tile, tl.cdiv(places, ROWS), tl.cdiv(channels, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     batch, place = rows // grid_size, rows % grid_size
     begin_y, begin_x = place // grid_width * stride_y - padding_y, place % grid_width * stride_x - padding_x
@@ -47,7 +49,7 @@ def layer_kernel(
     other_begins = depth[:, None] + columns[None, :] * (chunks * DEPTH)
     scale_begins = batch * (chunks * padded_size) + begin
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for step in range(0, taps * chunks):
+    for step in range(split, taps * chunks, SPLITS):
         tap, chunk = step // chunks, step % chunks
         y, x = begin_y + tap // taps_x * dilation_y, begin_x + tap % taps_x * dilation_x
         inside = (rows < places) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
@@ -62,8 +64,9 @@ def layer_kernel(
         part = halves_product(one_high, one_low, other_high, other_low)
         total += part * one_scale[:, None] * other_scale[None, :]
     if HAS_BIAS:
-        total += tl.load(bias + columns, mask=columns < channels)[None, :]
-    at = (batch * out_image_size + place * place_step)[:, None] + columns[None, :] * column_step
+        total += tl.where(split == 0, tl.load(bias + columns, mask=columns < channels), 0.0)[None, :]
+    at = (split * (places * channels) + batch * out_image_size + place * place_step)[:, None]
+    at = at + columns[None, :] * column_step
     tl.store(out + at, total, mask=(rows < places)[:, None] & (columns[None, :] < channels))
 
 
@@ -111,6 +114,7 @@ def convolution_layer(layer, input):
         (None, layer_kernel),
         ("convolution", batch, in_channels, channels, *geometry, has_bias),
         (1, places, channels),
+        taps * chunks * {CHUNK},
         [
             (batch, in_size, in_channels, (in_channels * in_size, 1, in_size), True),
             (taps, channels, in_channels, (1, in_channels * taps, taps), True),
@@ -142,6 +146,7 @@ def linear_layer(layer, input):
         (None, layer_kernel),
         ("linear", inner, channels, *geometry, has_bias),
         (1, places, channels),
+        chunks * {CHUNK},
         [(1, places, inner, (0, inner, 1), True), (1, channels, inner, (0, inner, 1), True)],
         (*input.shape[:-1], channels),
         tensors,

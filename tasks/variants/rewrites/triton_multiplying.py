@@ -31,21 +31,23 @@ LINES, CHUNK = 128, 64
 """What rows and columns are padded to, and how many numbers that are summed share a scale."""
 MULTIPLYING = Template("""
 TILES = (
-    # rows, columns and depth of a tile, warps and stages, and whether numbers are taken apart ahead
-    (128, 64, 32, 4, 3, False),
-    (64, 64, 64, 4, 3, False),
-    (32, 64, 64, 4, 3, False),
-    (64, 32, 64, 4, 3, False),
-    (128, 16, 32, 4, 3, False),
-    (128, 128, $chunk, 8, 3, True),
-    (128, 64, $chunk, 4, 2, True),
-    (64, 64, $chunk, 4, 3, True),
+    # rows, columns and depth of a tile, programs for it, warps and stages, and whether numbers are taken apart ahead
+    (128, 64, 32, 1, 4, 3, False),
+    (64, 64, 64, 1, 4, 3, False),
+    (32, 64, 64, 1, 4, 3, False),
+    (64, 32, 64, 1, 4, 3, False),
+    (128, 16, 32, 1, 4, 3, False),
+    (128, 128, $chunk, 1, 8, 3, True),
+    (128, 64, $chunk, 1, 4, 2, True),
+    (64, 64, $chunk, 1, 4, 3, True),
 )
+SPLIT = (64, 64), (128, 16)
+PROCESSORS, MOST_SPLITS = 132, 64
 
 
 @triton.jit
 def tile_place(program, down, across):
-    # Eight tiles that lie below each other follow one another, and find what they share in the cache.
+    # Eight tiles that lie below each other come one soon after the other, and find what they share in the cache.
     batch, tile = program // (down * across), program % (down * across)
     first = tile // (8 * across) * 8
     height = tl.minimum(down - first, 8)
@@ -97,32 +99,59 @@ def take_apart(number, tensor, batch, lines, depth, steps, is_by_depth):
     return parts, scales
 
 
-def multiply(kernels, number, sizes, sides, out_shape, tensors, plain, more=()):
+def num_programs(tile, batch, rows, columns):
+    return batch * -(-rows // tile[0]) * -(-columns // tile[1])
+
+
+def split_tiles(tiles, sizes, inner):
+    # Where a GPU has more processors than there are tiles, several programs sum up a part of each.
+    for rows, columns, depth, _, *others in tiles:
+        programs = num_programs((rows, columns), *sizes)
+        splits = min(2 * PROCESSORS // programs, inner // (2 * depth), MOST_SPLITS)
+        if (rows, columns) in SPLIT and splits > 1:
+            yield rows, columns, depth, 1 << splits.bit_length() - 1, *others
+
+
+def multiply(kernels, number, sizes, inner, sides, out_shape, tensors, plain, more=()):
     # Which tile is the fastest depends on the GPU, and so does whether any is faster than its library.
-    batch, rows, columns = sizes
+    columns = sizes[-1]
 
     def launch_tile(tile):
         *shape, warps, stages, is_apart = tile
+        splits = shape[-1]
         arguments = tensors
         if is_apart:
             left = take_apart((number, "left"), tensors[0], *sides[0])
             right = take_apart((number, "right"), tensors[1], *sides[1])
             arguments = [*left, *right, *tensors[2:]]
-        programs = batch * -(-rows // tile[0]) * -(-columns // tile[1])
-        out = tensors[0].new_empty(out_shape)
+        programs = num_programs(tile, *sizes) * splits
+        out = tensors[0].new_empty((splits, *out_shape) if splits > 1 else out_shape)
         options = {"num_warps": warps, "num_stages": stages}
         launch(kernels[is_apart], (number, tile), programs, arguments, out, *more, *shape, **options)
-        return out
+        return out.sum(0) if splits > 1 else out
 
     key = number, tensors[0].get_device()
     if key not in FASTEST:
         tiles = [tile for tile in TILES if (sides or not tile[-1]) and kernels[tile[-1]]]
-        tiles = [tile for tile in tiles if (tile[1] <= 32 if columns <= 16 else tile[1] > 16)]
+        if columns <= 16:
+            tiles = [tile for tile in tiles if tile[1] <= (64 if tile[-1] else 32)]
+        else:
+            tiles = [tile for tile in tiles if tile[1] > 16]
+        tiles = [*tiles, *split_tiles(tiles, sizes, inner)]
         ways = {tile: functools.partial(launch_tile, tile) for tile in tiles}
         choose(key, lambda: plain(*tensors), ways)
     tile = fastest(key)
     return plain(*tensors) if tile is None else launch_tile(tile)
 """).substitute(lines=LINES, chunk=CHUNK)
+
+
+TILE_SHAPE = ", ".join(f"{name}: tl.constexpr" for name in ("ROWS", "COLUMNS", "DEPTH", "SPLITS"))
+"""What kernels are told of a tile, and into how many parts, a program each, what it sums is split."""
+
+
+def with_bias(bias: str) -> str:
+    """What a program stores: its sum, and once the numbers to be added to each row."""
+    return f"total + tl.where(split == 0, {bias}, 0.0)[None, :]"
 
 
 def with_call(program: cst.Module, forward: cst.FunctionDef, site: Site, call: str, text: str) -> cst.Module | None:

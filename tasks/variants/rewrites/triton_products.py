@@ -13,9 +13,11 @@ from tasks.variants.rewrites.triton_multiplying import (
     MOST_ELEMENTS,
     NAMES,
     PRODUCT,
+    TILE_SHAPE,
     num_chunks,
     padded_depth,
     padded_lines,
+    with_bias,
     with_call,
 )
 from tasks.variants.rewrites.triton_program import free_number
@@ -28,11 +30,12 @@ def plain_product{number}({parameters}):
 
 
 @triton.jit
-def product_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):
-    batch, row, column = tile_place(tl.program_id(0), tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
+def product_kernel{number}({parameters}, out, {shape}):
+    tile, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
+    batch, row, column = tile_place(tile, tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for start in range(0, {inner}, DEPTH):
+    for start in range(split * DEPTH, {inner}, SPLITS * DEPTH):
         depth = start + tl.arange(0, DEPTH)
         at = batch * {left_size} + {left_at}
         one = tl.load(left + at, mask=(rows[:, None] < {rows}) & (depth[None, :] < {inner}), other=0.0)
@@ -41,18 +44,19 @@ def product_kernel{number}({parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.co
         # Taken away, not added: a sum would go on in the tensor cores, which cut off what they cannot hold.
         total = total - tl.dot(one, other, input_precision="tf32x3")
     total = 0.0 - total
-    at = batch * {out_size} + rows[:, None] * {columns} + columns[None, :]
+    at = (split * {out_part} + batch * {out_size}) + rows[:, None] * {columns} + columns[None, :]
     tl.store(out + at, {result}, mask=(rows[:, None] < {rows}) & (columns[None, :] < {columns}))
 
 
 @triton.jit
 def apart_product{number}(
-    {apart_parameters}, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
+    {apart_parameters}, out, {shape}
 ):
-    batch, row, column = tile_place(tl.program_id(0), tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
+    tile, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
+    batch, row, column = tile_place(tile, tl.cdiv({rows}, ROWS), tl.cdiv({columns}, COLUMNS))
     rows, columns = row * ROWS + tl.arange(0, ROWS), column * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.full([ROWS, COLUMNS], 0.0, tl.float32)
-    for start in range(0, {padded_inner}, DEPTH):
+    for start in range(split * DEPTH, {padded_inner}, SPLITS * DEPTH):
         depth = start + tl.arange(0, DEPTH)
         at = batch * {left_part} + {left_part_at}
         one_high, one_low = tl.load(left + at), tl.load(left + at + {left_parts})
@@ -62,7 +66,7 @@ def apart_product{number}(
         other_scale = tl.load(right_scales + (batch * {chunks} + start // DEPTH) * {padded_columns} + columns)
         part = halves_product(one_high, one_low, other_high, other_low)
         total += part * one_scale[:, None] * other_scale[None, :]
-    at = batch * {out_size} + rows[:, None] * {columns} + columns[None, :]
+    at = (split * {out_part} + batch * {out_size}) + rows[:, None] * {columns} + columns[None, :]
     tl.store(out + at, {result}, mask=(rows[:, None] < {rows}) & (columns[None, :] < {columns}))
 
 
@@ -71,7 +75,7 @@ def product{number}({parameters}, out_shape={out_shape}):
     if not fits(tensors, [{shapes}]):
         return plain_product{number}({parameters})
     kernels = product_kernel{number}, apart_product{number}
-    return multiply(kernels, {number}, {sizes}, {sides}, out_shape, tensors, plain_product{number})
+    return multiply(kernels, {number}, {sizes}, {inner}, {sides}, out_shape, tensors, plain_product{number})
 """
 
 
@@ -121,6 +125,8 @@ def _text(product: MatrixProduct, number: int) -> str:
         left_size=rows * inner,
         right_size=inner * columns,
         out_size=rows * columns,
+        out_part=batch * rows * columns,
+        shape=TILE_SHAPE,
         left_part=padded_rows * padded_inner,
         right_part=padded_inner * padded_columns,
         left_parts=batch * padded_rows * padded_inner,
@@ -130,7 +136,7 @@ def _text(product: MatrixProduct, number: int) -> str:
         left_part_at=_left_at(product, padded_rows, padded_inner),
         right_at=_right_at(product, columns, inner),
         right_part_at=_right_at(product, padded_columns, padded_inner),
-        result=f"total + tl.load(bias + columns, mask=columns < {columns})[None, :]" if bias else "total",
+        result=with_bias(f"tl.load(bias + columns, mask=columns < {columns})") if bias else "total",
         shapes=", ".join(repr(each.shape) for each in product.tensors),
         sizes=(batch, rows, columns),
         sides=[
