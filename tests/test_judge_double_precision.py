@@ -1,11 +1,13 @@
 """How exactly a reference computes is read off a run in double precision, whatever its model is made of."""
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
-from tasks.judge import equality
+from tasks.judge import equality, precision
 from tasks.judge.distributions import FAR
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.reference import LAYOUT
@@ -26,6 +28,7 @@ class Model(nn.Module):
         self.register_buffer("scale", torch.full((128,), 0.5))
         self.own = lambda x: torch.tanh(linear(x)) * self.scale
         self.cast = lambda x, *, more=0.5: torch.tanh(linear(x.float())) * more
+        self.several = [lambda x, layer=linear: torch.tanh(layer(x.float())), {"half": lambda x: self.own(x)}]
         self.last = None
 
     def forward(self, x):
@@ -40,6 +43,8 @@ BODIES = {
     "plain": "return torch.tanh(self.linear(x)) * self.scale",
     "a closure": "return self.own(x)",
     "a closure that casts": "return self.cast(x)",
+    "a default in a list": "return self.several[0](x)",
+    "a closure in a dictionary": "return self.several[1]['half'](x)",
     "single precision only": "return self.own(x) if x.dtype == torch.float32 else None",
 }
 Studied = Callable[[str], Study]
@@ -71,7 +76,7 @@ def unknown_errors(study: Study) -> list[float]:
     return [equality.unknown_own_error(spec) for spec in study.output_specs]
 
 
-@pytest.mark.parametrize("name", ["plain", "a closure", "a closure that casts"])
+@pytest.mark.parametrize("name", [name for name in BODIES if name != "single precision only"])
 def test_what_functions_of_a_model_have_closed_over_is_in_double_precision_too(studied: Studied, name: str) -> None:
     study = studied(name)
     assert own_errors(study, PLAIN) != unknown_errors(study)
@@ -96,3 +101,42 @@ def test_who_cannot_run_in_double_precision_is_not_taken_far_from_what_it_is_mad
     assert study.distributions
     assert not set(study.distributions) & set(FAR)
     assert study.strong_weights() is None
+
+
+class Closing(torch.nn.Module):
+    """Has functions that close over much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = linear = torch.nn.Linear(4, 4)
+        lock, count = threading.Lock(), 0
+
+        def put() -> None:
+            nonlocal count
+            count += 1
+
+        def inner(x: torch.Tensor) -> torch.Tensor:
+            return linear(x)  # type: ignore[no-any-return]
+
+        def locked(x: torch.Tensor) -> torch.Tensor:
+            with lock:
+                return inner(x)
+
+        def falling(number: int) -> int:
+            return falling(number - 1) if number else 0
+
+        self.put, self.get, self.locked, self.falling = put, lambda: count, locked, falling
+        self.register_forward_hook(lambda module, given, out: out + linear.bias.sum())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.locked(x)
+
+
+def test_functions_that_share_something_share_its_copy_and_leave_the_original_alone() -> None:
+    model, x = Closing(), torch.randn(2, 4)
+    before = model(x)
+    copied, _ = precision.in_double(model, [], nudge=1e-3, seed=0, rounded=False)
+    copied.put()
+    assert (copied.get(), model.get(), copied.falling(3)) == (1, 0, 0)
+    assert copied(x.double()).dtype == torch.float64
+    assert torch.equal(model(x), before)

@@ -59,7 +59,14 @@ def test_few_tiles_are_split_so_that_every_processor_has_work(sizes, inner, spli
     names["PROCESSORS"] = 132
     found = list(names["split_tiles"](names["TILES"], sizes, inner))
     assert {tile[3] for tile in found if tile[:2] == (64, 64)} == splits
-    assert all(tile[:2] in names["SPLIT"] for tile in found)
+    assert {tile[:2] for tile in found} <= {(64, 64), (128, 16)}
+
+
+def test_a_narrow_tile_is_split_by_how_few_rows_there_are():
+    names = in_the_stand_in(SQUARES)
+    names["PROCESSORS"] = 132
+    found = names["split_tiles"](names["TILES"], (1, 1000, 16), 4096)
+    assert {tile[:2]: tile[3] for tile in found} == {(64, 64): 16, (128, 16): 32}
 
 
 def test_splits_are_timed_beside_the_other_tiles():

@@ -82,7 +82,7 @@ FITTING = [
 
 @pytest.fixture(autouse=True)
 def small_are_worth_it(monkeypatch):
-    monkeypatch.setattr(triton_convolutions, "LEAST_MULTIPLICATIONS", 1)
+    monkeypatch.setattr(triton_convolutions, "LEAST_CONVOLVED", 1)
 
 
 def usable_tiles(names):
@@ -106,6 +106,8 @@ def test_with_every_tile_the_kernel_computes_the_convolution(source):
         for tile in names["TILES"]:
             names["FASTEST"][0, -1] = [tile] * 2
             torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert names["convolution_kernel0"].programs_run
+    assert names["apart_convolution0"].programs_run
 
 
 @pytest.mark.parametrize("source", FITTING)
@@ -129,6 +131,7 @@ def test_the_kernel_computes_the_convolution(source):
             torch.testing.assert_close(model(last, *others), reference(x, *others), rtol=1e-4, atol=1e-4)
     assert names["convolution_kernel0"].programs_run
     assert ("apart_convolution0" in names) == (x.shape[1] >= 32 and "groups" not in source)
+    assert "apart_convolution0" not in names or names["apart_convolution0"].programs_run
 
 
 @pytest.mark.parametrize(
@@ -212,7 +215,7 @@ def test_what_no_kernel_is_for_stays(layer, inputs):
 
 
 def test_a_small_one_stays(monkeypatch):
-    monkeypatch.setattr(triton_convolutions, "LEAST_MULTIPLICATIONS", 1 << 26)
+    monkeypatch.setattr(triton_convolutions, "LEAST_CONVOLVED", 1 << 26)
     assert rewritten(PICTURES, convolution_in_triton) is None
 
 
@@ -228,7 +231,8 @@ def test_on_a_gpu_every_tile_is_about_as_exact_as_float32(source, monkeypatch):
     with torch.no_grad():
         truth = exact(*[each.double() for each in inputs])
         own = (reference(*inputs).double() - truth).square().mean().sqrt()
-        for tile in usable_tiles(names):
+        tiles = usable_tiles(names)
+        for tile in (*tiles, split_in_three(tiles[1]), split_in_three(tiles[-1])):
             names["FASTEST"][0, 0] = [tile] * 2
             error = (model(*inputs).double() - truth).square().mean().sqrt()
             assert error < 4 * own

@@ -7,6 +7,7 @@ autocast. Flags are set before the program's text is read: a candidate that sets
 import contextlib
 import copy
 import types
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
@@ -76,26 +77,58 @@ def in_double(
 
 
 def _copied(model: Any) -> Any:
-    """A deep copy, also of what functions among its attributes have closed over: parts of the model, mostly."""
+    """A deep copy, in which functions among the attributes have copies too of what they close over or take by default.
+
+    Those are parts of the model, mostly; copy.deepcopy takes functions for indivisible.
+    """
     memo: dict[int, Any] = {}
     copied = copy.deepcopy(model, memo)
     for module in model.modules():
         for name, value in list(vars(module).items()):
-            if isinstance(value, types.FunctionType) and value.__closure__ and id(module) in memo:
-                vars(memo[id(module)])[name] = _with_copied_cells(value, memo)
+            if id(module) in memo and _holds_functions(value):
+                vars(memo[id(module)])[name] = _copied_value(value, memo)
     return copied
 
 
-def _with_copied_cells(function: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
-    cells = []
-    for cell in function.__closure__ or ():
-        try:
-            cells.append(types.CellType(copy.deepcopy(cell.cell_contents, memo)))
-        except Exception:  # noqa: BLE001 - it is empty, or holds what there is only one of
-            cells.append(cell)
-    code, names = function.__code__, function.__globals__
-    copied = types.FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
-    copied.__kwdefaults__ = function.__kwdefaults__
+def _holds_functions(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return any(map(_holds_functions, value))
+    if type(value) in (dict, OrderedDict):
+        return any(map(_holds_functions, value.values()))
+    return isinstance(value, types.FunctionType)
+
+
+def _copied_value(value: Any, memo: dict[int, Any]) -> Any:
+    if isinstance(value, types.FunctionType):
+        return _copied_function(value, memo)
+    if _holds_functions(value):
+        if type(value) in (list, tuple):
+            return type(value)(_copied_value(each, memo) for each in value)
+        return type(value)((key, _copied_value(each, memo)) for key, each in value.items())
+    trial = dict(memo)  # a copy that fails half way leaves half of it behind
+    try:
+        copied = copy.deepcopy(value, trial)
+    except Exception:  # noqa: BLE001 - there is only one of it
+        return value
+    memo |= trial
+    return copied
+
+
+def _copied_function(function: types.FunctionType, memo: dict[int, Any]) -> types.FunctionType:
+    cells = function.__closure__ or ()
+    if id(function) in memo or not (cells or function.__defaults__ or function.__kwdefaults__):
+        return memo.get(id(function), function)
+    unknown = [cell for cell in cells if id(cell) not in memo]
+    memo |= {id(cell): types.CellType() for cell in unknown}
+    closure = tuple(memo[id(cell)] for cell in cells)
+    copied = types.FunctionType(function.__code__, function.__globals__, function.__name__, None, closure)
+    memo[id(function)] = copied
+    for cell in unknown:
+        with contextlib.suppress(ValueError):  # where it is empty
+            memo[id(cell)].cell_contents = _copied_value(cell.cell_contents, memo)
+    copied.__defaults__ = _copied_value(function.__defaults__, memo)
+    copied.__kwdefaults__ = _copied_value(function.__kwdefaults__, memo)
+    vars(copied).update(vars(function))
     return copied
 
 

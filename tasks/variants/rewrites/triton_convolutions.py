@@ -26,7 +26,7 @@ from tasks.variants.rewrites.triton_program import free_number
 from tasks.variants.rewriting import rewrite
 from tasks.variants.text import text_of
 
-LEAST_MULTIPLICATIONS = 1 << 25
+LEAST_CONVOLVED = 1 << 25
 """With less a convolution takes no longer than a kernel takes to begin, in a graph as well; an estimate."""
 _CONVOLUTION = """
 def plain_convolution{number}({parameters}):
@@ -126,7 +126,7 @@ def convolution_in_triton(program: cst.Module, rng: random.Random) -> cst.Module
 def _is_worth_it(convolution: Convolution) -> bool:
     """Whether there is much to multiply, in tiles that a GPU has tensor cores for.
 
-    What is summed may be little: then memory is what limits, and the depth of a tile is mostly nothing.
+    What is summed may be little: then most of a tile's depth is masked, and memory is what limits.
     """
     batch, in_channels, *sizes = convolution.in_shape
     ins, channels = convolution.group_channels
@@ -134,7 +134,7 @@ def _is_worth_it(convolution: Convolution) -> bool:
     parts = batch * padded_lines(math.prod(sizes)) * padded_depth(in_channels) if _is_apart(convolution) else 0
     weights = padded_lines(convolution.out_shape[1]) * math.prod(convolution.kernel) * padded_depth(ins)
     largest = max(math.prod(convolution.in_shape), parts, weights, math.prod(convolution.out_shape))
-    return convolution.multiplications >= LEAST_MULTIPLICATIONS and sides >= LEAST_SIDE and largest <= MOST_ELEMENTS
+    return convolution.multiplications >= LEAST_CONVOLVED and sides >= LEAST_SIDE and largest <= MOST_ELEMENTS
 
 
 def _is_apart(convolution: Convolution) -> bool:

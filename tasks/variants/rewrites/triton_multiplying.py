@@ -41,8 +41,8 @@ TILES = (
     (128, 64, $chunk, 1, 4, 2, True),
     (64, 64, $chunk, 1, 4, 3, True),
 )
-SPLIT = (64, 64), (128, 16)
-PROCESSORS, MOST_SPLITS = 132, 64
+SPLIT_SHAPES = (64, 64), (128, 16)
+PROCESSORS, MOST_SPLITS = 132, 64  # of an H100
 
 
 @triton.jit
@@ -108,7 +108,7 @@ def split_tiles(tiles, sizes, inner):
     for rows, columns, depth, _, *others in tiles:
         programs = num_programs((rows, columns), *sizes)
         splits = min(2 * PROCESSORS // programs, inner // (2 * depth), MOST_SPLITS)
-        if (rows, columns) in SPLIT and splits > 1:
+        if (rows, columns) in SPLIT_SHAPES and splits > 1:
             yield rows, columns, depth, 1 << splits.bit_length() - 1, *others
 
 
