@@ -109,7 +109,7 @@ class Closing(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = linear = torch.nn.Linear(4, 4)
-        lock, count = threading.Lock(), 0
+        lock, count, kept = threading.Lock(), 0, {"layer": linear, "lock": threading.Lock(), "last": 3}
 
         def put() -> None:
             nonlocal count
@@ -126,6 +126,7 @@ class Closing(torch.nn.Module):
             return falling(number - 1) if number else 0
 
         self.put, self.get, self.locked, self.falling = put, lambda: count, locked, falling
+        self.first_kept, self.last_kept = lambda own=kept: own["last"], lambda: kept["last"]
         self.register_forward_hook(lambda module, given, out: out + linear.bias.sum())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -138,5 +139,6 @@ def test_functions_that_share_something_share_its_copy_and_leave_the_original_al
     copied, _ = precision.in_double(model, [], nudge=1e-3, seed=0, rounded=False)
     copied.put()
     assert (copied.get(), model.get(), copied.falling(3)) == (1, 0, 0)
+    assert (copied.first_kept(), copied.last_kept()) == (3, 3)
     assert copied(x.double()).dtype == torch.float64
     assert torch.equal(model(x), before)

@@ -20,8 +20,6 @@ Blocks = Sequence[np.ndarray] | np.ndarray
 """Several of one size: on a device uint8 of shape (blocks, bytes)."""
 ROW_PIECE_ITEMS = 1024
 """What a row is cut into where it is reduced."""
-NO_ACCELERATORS = {"CUPY_ACCELERATORS": ""}
-"""Or CuPy compiles every reduction with CUB's headers, for 2 to 4 s each, and once more where there are other sizes."""
 DEVICE_SHARE, ALONE_SHARE = 0.15, 0.6
 """Of the device's memory: what all blocks of this process may take at most; and where nobody else is judged. To study
 a problem takes up to 100 bytes for each value of its output, and little else is on the device meanwhile."""
@@ -30,7 +28,8 @@ a problem takes up to 100 bytes for each value of its output, and little else is
 @cache
 def has_cupy() -> bool:
     """Whether CuPy is installed, and does here what is asked of it."""
-    os.environ |= NO_ACCELERATORS
+    # Or CuPy compiles every reduction with CUB's headers, for 2 to 4 s each, and once more where there are other sizes.
+    os.environ["CUPY_ACCELERATORS"] = ""
     try:
         import cupy
 

@@ -108,9 +108,11 @@ def _copied_value(value: Any, memo: dict[int, Any]) -> Any:
     trial = dict(memo)  # a copy that fails half way leaves half of it behind
     try:
         copied = copy.deepcopy(value, trial)
-    except Exception:  # noqa: BLE001 - there is only one of it
+    except Exception:  # noqa: BLE001 - there is only one of it, such as a lock
         return value
+    alive = trial.pop(id(trial), [])  # copy.deepcopy's own list of what must not end, or its number would be another's
     memo |= trial
+    memo.setdefault(id(memo), []).extend(alive)
     return copied
 
 
