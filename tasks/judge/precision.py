@@ -26,6 +26,16 @@ _DRAWN_IN_PLACE = (
     torch.Tensor.uniform_,
     *(found for name, found in vars(torch.nn.init).items() if name.endswith("_") and not name.startswith("_")),
 )
+_CONVOLUTIONS = (
+    torch.conv1d,
+    torch.conv2d,
+    torch.conv3d,
+    torch.conv_transpose1d,
+    torch.conv_transpose2d,
+    torch.conv_transpose3d,
+)
+LARGE_CONVOLUTION = 1 << 30
+"""Multiplications from which on a convolution in double precision goes past cuDNN, which is several times slower."""
 AUTOCAST_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _TF32_DROPPED_BITS = 13
 
@@ -167,7 +177,25 @@ class _InDouble(TorchFunctionMode):
         if function is torch.Tensor.view and any(isinstance(each, torch.dtype) for each in (*args, *named.values())):
             raise TypeError("bits have no meaning in another precision")
         function = _WIDE.get(function, function)
-        return function(*map(_wide, args), **{name: _wide(value) for name, value in named.items()})
+        run = _convolved if function in _CONVOLUTIONS and _is_large(*args[:2], **named) else _called
+        return run(function, list(map(_wide, args)), {name: _wide(value) for name, value in named.items()})
+
+
+def _called(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+    return function(*args, **named)
+
+
+def _convolved(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+    """A convolution as products of unfolded matrices, each sample's at a time, or by cuDNN where those find no room."""
+    with torch.backends.cudnn.flags(enabled=False), contextlib.suppress(torch.cuda.OutOfMemoryError):
+        return function(*args, **named)
+    return function(*args, **named)
+
+
+def _is_large(input: torch.Tensor, weight: torch.Tensor, **_: Any) -> bool:
+    """Whether a convolution multiplies often; with strides counted as if it had none."""
+    num_channels = input.shape[1 - weight.ndim]
+    return input.numel() // max(1, num_channels) * weight.numel() >= LARGE_CONVOLUTION
 
 
 def _narrow(value: Any) -> Any:
