@@ -1,4 +1,4 @@
-"""A large convolution in double precision goes past cuDNN, which is slow at it, unless the device has no room for that."""
+"""A large convolution in double precision goes past cuDNN, which is slow at it, unless there is no room for that."""
 
 from collections.abc import Callable
 from typing import Any

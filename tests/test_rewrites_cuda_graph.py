@@ -34,7 +34,7 @@ def _captures(graphs, model):
 def test_on_a_gpu_a_replay_follows_inputs_weights_and_shapes(graphed):
     model, reference, graphs = graphed
     kept = []
-    for rows in (6, 6, 3, 6):
+    for rows in (6, 6, 3, 3, 6):
         x = torch.randn(rows, 8, device="cuda")
         kept.append((model(x), reference(x)))
     assert _captures(graphs, model) == 2
@@ -141,12 +141,44 @@ def test_what_lies_elsewhere_is_looked_at_again_once_it_is_another_and_eight_tim
     model, _, inputs = ready(LINEAR, names)
     names["graph_form"] = lambda *_: "a form"
     looked, made_of = [], names["ModelNew"].graph_made
-    names["ModelNew"].graph_made = lambda self, inputs: looked.append(1) or made_of(self, inputs)
+    names["ModelNew"].graph_made = lambda self, *given: looked.append(1) or made_of(self, *given)
     for turn in range(20):
         model(*inputs)
         model(*inputs)
         assert len(looked) == min(turn + 1, names["MOST_CAPTURES"])
         model.weight = torch.nn.Parameter(torch.ones(8))
+
+
+def test_the_first_call_of_a_form_compiles_and_the_next_one_chooses():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, reference, inputs = ready(LINEAR, names)
+    stages = []
+
+    def made(self, inputs, is_compiled):
+        stages.append(is_compiled)
+        return ([], names["PlainModel"].forward, None) if is_compiled else self.graph_tried(inputs)
+
+    names["graph_compiled"] = lambda module, x: stages.append("compiled") or names["PlainModel"].forward(module, x)
+    names["ModelNew"].graph_made = made
+    for form in ("a form", "a form", "another", "a form", "another", "another"):
+        names["graph_form"] = lambda *_, form=form: form
+        torch.testing.assert_close(model(*inputs), reference(*inputs))
+    assert stages == [False, "compiled", True, False, "compiled", True]
+    assert names["GRAPHS"][model]["captures"] == 2
+
+
+def test_what_fails_to_compile_ahead_is_none_of_the_first_call():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    failed = []
+
+    def fails(*_):
+        raise RuntimeError
+
+    names["graph_compiled"], names["graph_draws_again"] = fails, lambda: failed.append(1)
+    assert model.graph_tried(inputs) is names["UNTIMED"]
+    assert failed == [1]
+    assert not names["graph_fits"](names["UNTIMED"][0])
 
 
 def test_what_can_be_neither_compiled_nor_captured_runs_as_it_is():
@@ -182,6 +214,20 @@ def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     ways = [names["PlainModel"].forward, names["graph_compiled"]]
     assert made[1] is (ways[fastest] if fastest < 2 else None)
     assert (made[2] is not None) == (fastest >= 2)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@torch.no_grad()
+def test_on_a_gpu_nothing_is_timed_at_the_first_call():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    timed = []
+    names["graph_best_ms"] = lambda calls: timed.append(len(calls)) or the_last_is_the_fastest(calls)
+    model, reference, inputs = ready(LINEAR, names)
+    model, reference, x = model.cuda(), reference.cuda(), inputs[0].cuda()
+    for expected in ([], [4], [4]):
+        torch.testing.assert_close(model(x), reference(x))
+        assert timed == expected
 
 
 @pytest.mark.gpu

@@ -89,7 +89,7 @@ def test_a_first_call_that_compiles_takes_nobodys_turns(device, best_ms):
 
 def test_short_calls_are_timed_in_rows_and_all_of_them_in_turn(device, best_ms):
     best_ms([device.taking("one", lambda: 0.1), device.taking("other", lambda: 0.1)])
-    assert device.asked[:38] == ["one", "other", "one", "one", "other", "other"] + ["one"] * 16 + ["other"] * 16
+    assert device.asked[:26] == ["one", "other", "one", "one", "other", "other"] + ["one"] * 10 + ["other"] * 10
     assert device.asked.count("one") == device.asked.count("other")
 
 

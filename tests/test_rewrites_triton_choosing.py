@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from tasks.variants.rewrites import triton_products
+from tasks.variants.rewrites.cuda_graph import replay_as_graph
 from tasks.variants.rewrites.triton import elementwise_in_triton, reduction_in_triton
 from tasks.variants.rewrites.triton_products import product_in_triton
 from tests.program_builders import defined, problem, ready, recipes_of, rewritten
@@ -106,6 +107,30 @@ def test_nothing_is_timed_while_a_graph_is_captured(is_capturing):
     is_capturing[0] = False
     model(*inputs)
     assert names["FASTEST"]
+
+
+def test_what_a_graph_will_hold_is_compiled_at_its_first_call_and_timed_at_the_next_one():
+    with triton_on_the_processor():
+        around = rewritten(rewritten(SQUARES, product_in_triton), replay_as_graph)
+        names = use_kernels(defined.__wrapped__(around))
+    model, reference, inputs = ready(SQUARES, names)
+    with torch.no_grad():
+        torch.testing.assert_close(names["graph_untimed"](model, *inputs), reference(*inputs))
+        assert names["product_kernel0"].programs_run
+        assert not names["FASTEST"]
+        assert not names["POSTPONED"]
+        torch.testing.assert_close(model(*inputs), reference(*inputs), rtol=1e-4, atol=1e-4)
+    assert list(names["FASTEST"]) == [(0, -1)]
+
+
+def test_what_is_postponed_is_not_so_any_longer_after_an_error():
+    with triton_on_the_processor():
+        around = rewritten(rewritten(SQUARES, product_in_triton), replay_as_graph)
+        names = use_kernels(defined.__wrapped__(around))
+    model, _, inputs = ready(SQUARES, names)
+    with pytest.raises(RuntimeError):
+        names["graph_untimed"](model, *(each[:5] for each in inputs))
+    assert not names["POSTPONED"]
 
 
 @without_gpu

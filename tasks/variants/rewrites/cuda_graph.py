@@ -10,6 +10,7 @@ from tasks.variants.names import names_besides, names_bound_in, renamed
 from tasks.variants.rewrites.constants import with_constants_filled
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.graph import compiled
+from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
 from tasks.variants.rewriting import ENTRY, rewrite
 from tasks.variants.text import parsed
 
@@ -124,14 +125,16 @@ class ModelNew(PlainModel):
             graphs = GRAPHS[self] = {"captures": 0}
         made = graphs.get(form)
         if made is None or not graph_fits(made[0]):
-            graphs["captures"] += 1
-            made = graphs[form] = self.graph_made(inputs) if graphs["captures"] <= MOST_CAPTURES else ([], None, None)
+            is_compiled = made is UNTIMED
+            graphs["captures"] += not is_compiled
+            is_known = graphs["captures"] <= MOST_CAPTURES
+            made = graphs[form] = self.graph_made(inputs, is_compiled) if is_known else ([], None, None)
         _, way, captured = made
         if captured is not None:
             return graph_replayed(captured, inputs)
         return super().forward(*inputs) if way is None else way(self, *inputs)
 
-    def graph_made(self, inputs):
+    def graph_made(self, inputs, is_compiled):
         members = graph_members(self)
         of_tensors = [each for each in members if each[3] is not None]
         tensors = [value for _, _, value, _ in of_tensors]
@@ -143,8 +146,8 @@ class ModelNew(PlainModel):
         with fork, torch.inference_mode(False), torch.no_grad():
             before = [tensor.clone() for tensor in tensors]
             try:
-                if self.graph_repeats(inputs, members):
-                    made = self.graph_fastest(inputs, members)
+                if self.graph_repeats(inputs, members, PlainModel.forward if is_compiled else graph_untimed):
+                    made = self.graph_fastest(inputs, members) if is_compiled else self.graph_tried(inputs)
             except RuntimeError:
                 graph_draws_again()
             finally:
@@ -155,10 +158,10 @@ class ModelNew(PlainModel):
                 random.setstate(draws)
         return made
 
-    def graph_repeats(self, inputs, members):
+    def graph_repeats(self, inputs, members, plain):
         static = [graph_copied(item) for item in inputs]
         states = graph_random_states()
-        outputs = torch.utils._pytree.tree_leaves(PlainModel.forward(self, *static))
+        outputs = torch.utils._pytree.tree_leaves(plain(self, *static))
         return (
             graph_fits(members)
             and len(graph_members(self)) == len(members)
@@ -166,6 +169,15 @@ class ModelNew(PlainModel):
             and all(item._version == 0 for item in static if isinstance(item, torch.Tensor))
             and all(item.is_cuda if type(item) is torch.Tensor else isinstance(item, PLAIN_KINDS) for item in outputs)
         )
+
+    def graph_tried(self, inputs):
+        static = [graph_copied(item) for item in inputs]
+        for way in [COMPILED]:
+            try:
+                graph_called(way, self, static)
+            except RuntimeError:
+                graph_draws_again()
+        return UNTIMED
 
     def graph_fastest(self, inputs, members):
         static, made, replayed = [graph_copied(item) for item in inputs], [], []
@@ -197,26 +209,45 @@ _COMPILED = """
 
 graph_compiled = COMPILED
 """
+_UNTIMED = """
+
+# To compile takes long, and others may be at work meanwhile, so which way is the fastest is timed at the next call.
+UNTIMED = [({}, "", "what never fits", None)], graph_untimed, None
+"""
+_ALL_AT_ONCE = """
+
+graph_untimed = PlainModel.forward
+"""
+_POSTPONING = """
+
+def graph_untimed(module, *inputs):
+    POSTPONED.append(True)
+    try:
+        return PlainModel.forward(module, *inputs)
+    finally:
+        POSTPONED.pop()
+"""
 
 
 @rewrite(CAPTURE)
 def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Forward is captured once for each form of its inputs and replayed, where that is faster.
 
-    A compiled forward and the plain one are both captured, and of the four ways the fastest is kept. Where that is the
-    plain one, as for a single small operator, it takes the place of all this for good, for all instances and forms.
-    Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers, and
-    that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time; that some
-    hundred calls more at the first leave nothing behind that a module does not show. It falls
-    back to the plain forward on the CPU, where gradients are asked for, where forward draws random numbers, keeps
-    something for the next call by replacing an attribute, or writes to its inputs, where capturing fails, and after
-    eight captures of one module, such as of ever new shapes.
+    The first call of a form compiles. At the second, the compiled forward and the plain one are both captured, and of
+    the four ways the fastest is kept. Where that is the plain one, as for a single small operator, it takes the place
+    of all this for good, for all instances and forms. Assumes that forward computes from inputs, parameters, buffers,
+    and attributes that are tensors or numbers, and that what it reads besides does not change; that nobody hooks the
+    modules inside; one thread at a time; that some hundred calls more at the first two leave nothing behind that a
+    module does not show. It falls back to the plain forward on the CPU, where gradients are asked for, where forward
+    draws random numbers, keeps something for the next call by replacing an attribute, or writes to its inputs, where
+    capturing fails, and after eight captures of one module, such as of ever new shapes.
     """
     forward = find_method(program, "forward")
     if forward is None:
         return None
     compilation = _compilation(program, forward)
     between = _COMPILED.replace("COMPILED", compilation) if compilation else ""
+    between += (_POSTPONING if has_functions(program, CHOOSING) else _ALL_AT_ONCE) + _UNTIMED
     helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + between
     own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
     if own_names & names_besides(program, _IMPORTS):
@@ -225,7 +256,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     assert isinstance(plain, cst.Module)
     plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
-    own = _CLASS.replace("WAYS", ", ".join(ways))
+    own = _CLASS.replace("WAYS", ", ".join(ways)).replace("COMPILED", ", ".join(ways[1:]))
     added = parsed(helpers + own + named(CAPTURED, _PREFIX)).body
     return plain.with_changes(body=[*parsed(_IMPORTS).body, *plain.body, *added])
 

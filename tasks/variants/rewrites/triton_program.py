@@ -60,7 +60,7 @@ CHOOSING = (
     named(TIMED, "triton")
     + """
 
-FASTEST = {}
+FASTEST, POSTPONED = {}, []
 # What a GPU has no room for, or no instructions.
 UNUSABLE = (
     triton.runtime.errors.OutOfResources,
@@ -81,6 +81,7 @@ def is_close(out, truth):
 
 def choose(key, plain, ways):
     # Which way is the fastest depends on the GPU, and on whether a graph launches it; None stands for the plain one.
+    # Where that is postponed, all ways are compiled.
     if torch.cuda.is_current_stream_capturing():
         return
     right, truth = {None: plain}, plain()
@@ -91,6 +92,8 @@ def choose(key, plain, ways):
         except UNUSABLE:
             pass
     del truth
+    if POSTPONED:
+        return
     FASTEST[key] = [list(right)[best_ms.index(min(best_ms))] for best_ms in triton_best_ms(list(right.values()))]
 
 
@@ -142,6 +145,11 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
     added = [*shared, *cst.parse_module(text).body]
     imports = parsed(_IMPORTS).body if missing else ()
     return program.with_changes(body=[*imports, *program.body[:at], *added, *program.body[at:]])
+
+
+def has_functions(program: cst.Module, helper: str) -> bool:
+    """Whether with_functions has put these helpers into the program."""
+    return _statements(helper) <= _statements(text_of(program))
 
 
 def with_layers(program: cst.Module, plain: str, forwards: str, helpers: Sequence[str], text: str) -> cst.Module | None:
