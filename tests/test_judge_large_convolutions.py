@@ -82,6 +82,41 @@ def test_arguments_may_be_given_by_name() -> None:
     assert watched.with_cudnn == [False]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, weight: torch.conv2d(x[0, 0], weight),
+        lambda x, weight: torch.conv2d(x[0, 0, 0], weight),
+        lambda x, weight: torch.conv2d(x),
+        lambda x, weight: torch.conv2d(x, None),
+    ],
+    ids=["two dimensions", "one dimension", "no weight", "None"],
+)
+def test_what_pytorch_refuses_it_refuses_in_its_own_words(call: Callable[..., torch.Tensor]) -> None:
+    x, weight = torch.randn(2, 8, 9, 9, dtype=torch.float64), torch.randn(8, 8, 3, 3, dtype=torch.float64)
+    with pytest.raises((RuntimeError, TypeError)) as plain:
+        call(x, weight)
+    with pytest.raises(type(plain.value)) as found:
+        in_double(lambda x: call(x, weight), x)
+    assert str(found.value) == str(plain.value)
+
+
+def test_other_settings_of_cudnn_stay_as_a_program_has_set_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: list[tuple[bool, bool]] = []
+    monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)
+
+    class Seen(Watched):
+        def __torch_dispatch__(self, *given: Any, **named: Any) -> Any:
+            settings.append((torch.backends.cudnn.enabled, torch.backends.cudnn.deterministic))
+            return super().__torch_dispatch__(*given, **named)
+
+    layer, shape = SHAPES["conv2d"]
+    with Seen():
+        in_double(layer.double(), torch.randn(shape, dtype=torch.float64))
+    assert (False, True) in settings
+    assert (False, False) not in settings
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not HAS_CUDA, reason="no GPU here")
 @pytest.mark.parametrize("name", SHAPES)

@@ -1,9 +1,11 @@
 """What a candidate that captures its forward as a CUDA graph does when it runs, and which way it takes."""
 
+import libcst as cst
 import pytest
 import torch
 
 from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
+from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
 from tests.program_builders import LINEAR, defined, outputs, problem, ready, rewritten
 from tests.triton_stand_in import always, the_last_is_the_fastest
 
@@ -145,7 +147,7 @@ def test_what_lies_elsewhere_is_looked_at_again_once_it_is_another_and_eight_tim
     for turn in range(20):
         model(*inputs)
         model(*inputs)
-        assert len(looked) == min(turn + 1, names["MOST_CAPTURES"])
+        assert len(looked) == 2 * min(turn + 1, names["MOST_CAPTURES"])
         model.weight = torch.nn.Parameter(torch.ones(8))
 
 
@@ -165,6 +167,29 @@ def test_the_first_call_of_a_form_compiles_and_the_next_one_chooses():
         torch.testing.assert_close(model(*inputs), reference(*inputs))
     assert stages == [False, "compiled", True, False, "compiled", True]
     assert names["GRAPHS"][model]["captures"] == 2
+
+
+def test_forms_that_have_compiled_still_choose_after_a_ninth_form_has_come():
+    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
+    model, _, inputs = ready(LINEAR, names)
+    chosen = []
+
+    def made(self, inputs, is_compiled):
+        chosen.append(is_compiled)
+        return ([], None, None) if is_compiled else names["UNTIMED"]
+
+    names["ModelNew"].graph_made = made
+    for _ in range(3):
+        for form in range(9):
+            names["graph_form"] = lambda *_, form=form: form
+            model(*inputs)
+    assert chosen == [False] * 8 + [True] * 8
+
+
+def test_a_program_with_a_mistake_that_does_not_parse_is_looked_at_without_an_error():
+    backwards = cst.Assign([cst.AssignTarget(cst.Call(cst.Name("relu")))], cst.Name("x"))
+    program = cst.Module([cst.SimpleStatementLine([backwards])])
+    assert not has_functions(program, CHOOSING)
 
 
 def test_what_fails_to_compile_ahead_is_none_of_the_first_call():

@@ -123,6 +123,18 @@ def test_what_a_graph_will_hold_is_compiled_at_its_first_call_and_timed_at_the_n
     assert list(names["FASTEST"]) == [(0, -1)]
 
 
+def test_what_a_first_call_moves_to_a_device_is_no_reason_to_time_in_it():
+    with triton_on_the_processor():
+        around = rewritten(rewritten(CHAIN, elementwise_in_triton), replay_as_graph)
+        names = use_kernels(defined.__wrapped__(around))
+    model, reference, inputs = ready(CHAIN, names)
+    names["graph_form"] = lambda *_: "a form"  # parameters on the processor are elsewhere
+    with torch.no_grad():
+        for expected in ([], [("fused", 0, -1)]):
+            torch.testing.assert_close(model(*inputs), reference(*inputs))
+            assert list(names["FASTEST"]) == expected
+
+
 def test_what_is_postponed_is_not_so_any_longer_after_an_error():
     with triton_on_the_processor():
         around = rewritten(rewritten(SQUARES, product_in_triton), replay_as_graph)

@@ -8,7 +8,7 @@ import contextlib
 import copy
 import types
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -177,7 +177,7 @@ class _InDouble(TorchFunctionMode):
         if function is torch.Tensor.view and any(isinstance(each, torch.dtype) for each in (*args, *named.values())):
             raise TypeError("bits have no meaning in another precision")
         function = _WIDE.get(function, function)
-        run = _convolved if function in _CONVOLUTIONS and _is_large(*args[:2], **named) else _called
+        run = _convolved if function in _CONVOLUTIONS and _is_large(args, named) else _called
         return run(function, list(map(_wide, args)), {name: _wide(value) for name, value in named.items()})
 
 
@@ -187,15 +187,26 @@ def _called(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
 
 def _convolved(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
     """A convolution as products of unfolded matrices, each sample's at a time, or by cuDNN where those find no room."""
-    with torch.backends.cudnn.flags(enabled=False), contextlib.suppress(torch.cuda.OutOfMemoryError):
+    was_enabled = torch.backends.cudnn.enabled  # only this: torch.backends.cudnn.flags sets what a program may have set
+    torch.backends.cudnn.enabled = False
+    try:
         return function(*args, **named)
+    except torch.cuda.OutOfMemoryError:
+        pass
+    finally:
+        torch.backends.cudnn.enabled = was_enabled
     return function(*args, **named)
 
 
-def _is_large(input: torch.Tensor, weight: torch.Tensor, **_: Any) -> bool:
-    """Whether a convolution multiplies often; with strides counted as if it had none."""
-    num_channels = input.shape[1 - weight.ndim]
-    return input.numel() // max(1, num_channels) * weight.numel() >= LARGE_CONVOLUTION
+def _is_large(args: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """Whether a convolution multiplies often; with strides counted as if it had none. What PyTorch refuses is not."""
+    source, weight = (*args[:2], *(named[name] for name in ("input", "x", "weight") if name in named), None, None)[:2]
+    if torch.compiler.is_compiling() or not (isinstance(source, torch.Tensor) and isinstance(weight, torch.Tensor)):
+        return False
+    if source.ndim < weight.ndim - 1 or weight.ndim < 2:
+        return False
+    num_channels = source.shape[1 - weight.ndim]
+    return source.numel() // max(1, num_channels) * weight.numel() >= LARGE_CONVOLUTION
 
 
 def _narrow(value: Any) -> Any:

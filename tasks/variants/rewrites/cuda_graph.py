@@ -127,7 +127,7 @@ class ModelNew(PlainModel):
         if made is None or not graph_fits(made[0]):
             is_compiled = made is UNTIMED
             graphs["captures"] += not is_compiled
-            is_known = graphs["captures"] <= MOST_CAPTURES
+            is_known = is_compiled or graphs["captures"] <= MOST_CAPTURES
             made = graphs[form] = self.graph_made(inputs, is_compiled) if is_known else ([], None, None)
         _, way, captured = made
         if captured is not None:
@@ -140,7 +140,8 @@ class ModelNew(PlainModel):
         tensors = [value for _, _, value, _ in of_tensors]
         elsewhere = [each for each in of_tensors if not each[2].is_cuda or each[2].is_inference()]
         if elsewhere:
-            return elsewhere, None, None  # until they are others, such as what forward has moved to the device
+            # Until they are others, such as what forward moves to the device in its first call.
+            return (elsewhere, None, None) if is_compiled else UNTIMED
         made, draws = ([], None, None), random.getstate()
         fork = torch.random.fork_rng([torch.cuda.current_device()])
         with fork, torch.inference_mode(False), torch.no_grad():

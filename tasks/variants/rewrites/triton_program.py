@@ -149,7 +149,10 @@ def with_functions(program: cst.Module, helpers: Sequence[str], text: str) -> cs
 
 def has_functions(program: cst.Module, helper: str) -> bool:
     """Whether with_functions has put these helpers into the program."""
-    return _statements(helper) <= _statements(text_of(program))
+    try:
+        return _statements(helper) <= _statements(text_of(program))
+    except SyntaxError:  # a mistake that was built in on purpose
+        return False
 
 
 def with_layers(program: cst.Module, plain: str, forwards: str, helpers: Sequence[str], text: str) -> cst.Module | None:
