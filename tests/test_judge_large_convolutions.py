@@ -1,5 +1,6 @@
 """A large convolution in double precision goes past cuDNN, which is slow at it, unless there is no room for that."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -122,7 +123,7 @@ def test_other_settings_of_cudnn_stay_as_a_program_has_set_them(monkeypatch: pyt
 @pytest.mark.parametrize("name", SHAPES)
 def test_on_a_gpu_both_ways_agree_to_the_last_digits(name: str) -> None:
     layer, shape = SHAPES[name]
-    layer, x = layer.cuda().double(), torch.randn(shape, dtype=torch.float64, device="cuda")
+    layer, x = copy.deepcopy(layer).cuda().double(), torch.randn(shape, dtype=torch.float64, device="cuda")
     with torch.no_grad():
         right = layer(x)
     torch.testing.assert_close(in_double(layer, x), right, rtol=1e-10, atol=1e-12)

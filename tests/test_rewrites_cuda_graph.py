@@ -151,7 +151,15 @@ def test_what_lies_elsewhere_is_looked_at_again_once_it_is_another_and_eight_tim
         model.weight = torch.nn.Parameter(torch.ones(8))
 
 
-def test_the_first_call_of_a_form_compiles_and_the_next_one_chooses():
+@pytest.mark.parametrize(
+    ("forms", "expected"),
+    [
+        ("aabab", [False, "compiled", True, False, "compiled", True]),
+        ("abcdefghi" * 3, [False, "compiled"] * 8 + [True] * 8),
+    ],
+    ids=["two forms", "one more than are captured"],
+)
+def test_the_first_call_of_a_form_compiles_and_the_next_one_chooses(forms, expected):
     names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
     model, reference, inputs = ready(LINEAR, names)
     stages = []
@@ -162,28 +170,11 @@ def test_the_first_call_of_a_form_compiles_and_the_next_one_chooses():
 
     names["graph_compiled"] = lambda module, x: stages.append("compiled") or names["PlainModel"].forward(module, x)
     names["ModelNew"].graph_made = made
-    for form in ("a form", "a form", "another", "a form", "another", "another"):
+    for form in forms:
         names["graph_form"] = lambda *_, form=form: form
         torch.testing.assert_close(model(*inputs), reference(*inputs))
-    assert stages == [False, "compiled", True, False, "compiled", True]
-    assert names["GRAPHS"][model]["captures"] == 2
-
-
-def test_forms_that_have_compiled_still_choose_after_a_ninth_form_has_come():
-    names = defined.__wrapped__(rewritten(LINEAR, compile_and_replay))
-    model, _, inputs = ready(LINEAR, names)
-    chosen = []
-
-    def made(self, inputs, is_compiled):
-        chosen.append(is_compiled)
-        return ([], None, None) if is_compiled else names["UNTIMED"]
-
-    names["ModelNew"].graph_made = made
-    for _ in range(3):
-        for form in range(9):
-            names["graph_form"] = lambda *_, form=form: form
-            model(*inputs)
-    assert chosen == [False] * 8 + [True] * 8
+    assert stages == expected
+    assert names["GRAPHS"][model]["captures"] == len(set(forms))
 
 
 def test_a_program_with_a_mistake_that_does_not_parse_is_looked_at_without_an_error():

@@ -8,7 +8,7 @@ import contextlib
 import copy
 import types
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -177,15 +177,13 @@ class _InDouble(TorchFunctionMode):
         if function is torch.Tensor.view and any(isinstance(each, torch.dtype) for each in (*args, *named.values())):
             raise TypeError("bits have no meaning in another precision")
         function = _WIDE.get(function, function)
-        run = _convolved if function in _CONVOLUTIONS and _is_large(args, named) else _called
-        return run(function, list(map(_wide, args)), {name: _wide(value) for name, value in named.items()})
+        args, named = tuple(map(_wide, args)), {name: _wide(value) for name, value in named.items()}
+        if function in _CONVOLUTIONS and _is_large(args, named):
+            return _convolved(function, args, named)
+        return function(*args, **named)
 
 
-def _called(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
-    return function(*args, **named)
-
-
-def _convolved(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
+def _convolved(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A convolution as products of unfolded matrices, each sample's at a time, or by cuDNN where those find no room."""
     was_enabled = torch.backends.cudnn.enabled  # only this: torch.backends.cudnn.flags sets what a program may have set
     torch.backends.cudnn.enabled = False
@@ -198,7 +196,7 @@ def _convolved(function: Any, args: list[Any], named: dict[str, Any]) -> Any:
     return function(*args, **named)
 
 
-def _is_large(args: Sequence[Any], named: Mapping[str, Any]) -> bool:
+def _is_large(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
     """Whether a convolution multiplies often; with strides counted as if it had none. What PyTorch refuses is not."""
     source, weight = (*args[:2], *(named[name] for name in ("input", "x", "weight") if name in named), None, None)[:2]
     if torch.compiler.is_compiling() or not (isinstance(source, torch.Tensor) and isinstance(weight, torch.Tensor)):

@@ -60,7 +60,7 @@ CHOOSING = (
     named(TIMED, "triton")
     + """
 
-FASTEST, POSTPONED = {}, []
+FASTEST, TRIED, POSTPONED = {}, set(), []
 # What a GPU has no room for, or no instructions.
 UNUSABLE = (
     triton.runtime.errors.OutOfResources,
@@ -81,8 +81,8 @@ def is_close(out, truth):
 
 def choose(key, plain, ways):
     # Which way is the fastest depends on the GPU, and on whether a graph launches it; None stands for the plain one.
-    # Where that is postponed, all ways are compiled.
-    if torch.cuda.is_current_stream_capturing():
+    # Where that is postponed, all ways are compiled, once.
+    if torch.cuda.is_current_stream_capturing() or (POSTPONED and key in TRIED):
         return
     right, truth = {None: plain}, plain()
     for name, way in ways.items():
@@ -92,6 +92,7 @@ def choose(key, plain, ways):
         except UNUSABLE:
             pass
     del truth
+    TRIED.add(key)
     if POSTPONED:
         return
     FASTEST[key] = [list(right)[best_ms.index(min(best_ms))] for best_ms in triton_best_ms(list(right.values()))]
