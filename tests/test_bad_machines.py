@@ -15,14 +15,13 @@ from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Status, Verdict
 from tasks.variants.candidate import Candidate
 from tasks.variants.rewrites.kernel import elementwise_in_c
+from tests.judge_builders import RIGHT
 from tests.program_builders import rewritten
 from tests.stage_runs import CLOSED, PROBLEM_ID, run, said_no, workspace, write_generated
 from tests.training_builders import SCALED, SCALED_IN_PLACE, verdict
 from tests.training_builders import problem as small_problem
 
 pytestmark = pytest.mark.slow
-
-RIGHT = (Status.CORRECT, Status.UNSTABLE)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tasks.judge.fork_server import PROGRAM, ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.timing import PROTOCOLS
 from tasks.judge.verdict import Status, Track, Verdict
-from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, problem, problem_of, running, with_source
+from tests.judge_builders import KERNELS, PARAMS, RIGHT, Kernel, kernel, problem, problem_of, running, with_source
 
 SAME = kernel(KERNELS / "honest/same.py")
 MODEL = "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {}\n\n\n"
@@ -48,7 +48,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 def test_a_verdict_says_all_about_itself(judge: Judge) -> None:
     verdict = judged(judge, kernel(KERNELS / "honest/reads_weights.py"))
-    assert verdict.status in (Status.CORRECT, Status.UNSTABLE)
+    assert verdict.status in RIGHT
     assert verdict.protocol == PROTOCOLS["cpu"]
     assert verdict.device == judge.device != ""
     assert {"torch", "python", "walls"} <= set(verdict.environment)
@@ -113,7 +113,7 @@ def test_weights_that_change_nothing_make_a_bad_problem(judge: Judge) -> None:
 @pytest.mark.parametrize("name", ["linear_relu", "row_softmax", "row_statistics", "gather_rows"])
 def test_the_reference_as_a_candidate_is_correct(judge: Judge, name: str) -> None:
     verdict = judge.judge(problem(name), baseline_candidate(problem(name), "eager"), seed=0)
-    assert verdict.status in (Status.CORRECT, Status.UNSTABLE), verdict.detail
+    assert verdict.status in RIGHT, verdict.detail
     assert verdict.max_error == 0
 
 
@@ -122,7 +122,7 @@ def test_the_compile_baseline_is_correct_and_on_the_graph_track() -> None:
     """Twenty seconds where headers must be compiled first, a few where they are cached."""
     with Judge(dataclasses.replace(PARAMS, timeout_s=120.0, memory_bytes=4 << 30)) as judge:
         verdict = judge.judge(problem("linear_relu"), baseline_candidate(problem("linear_relu"), "compile"), seed=0)
-    assert verdict.status in (Status.CORRECT, Status.UNSTABLE), verdict.detail
+    assert verdict.status in RIGHT, verdict.detail
     assert verdict.track in (Track.GRAPH, None)
 
 
@@ -153,7 +153,7 @@ def test_a_dead_fork_server_is_replaced(judge: Judge) -> None:
     judged(judge, SAME)
     assert judge._server is not None
     os.kill(judge._server._process.pid, signal.SIGKILL)
-    assert judged(judge, SAME).status in (Status.CORRECT, Status.UNSTABLE)
+    assert judged(judge, SAME).status in RIGHT
 
 
 def test_a_fork_server_that_dies_meanwhile_is_not_the_candidates_fault(judge: Judge) -> None:
@@ -163,7 +163,7 @@ def test_a_fork_server_that_dies_meanwhile_is_not_the_candidates_fault(judge: Ju
         time.sleep(0.5)
         assert judge._server is not None
         os.kill(judge._server._process.pid, signal.SIGKILL)
-        assert future.result().status in (Status.CORRECT, Status.UNSTABLE)
+        assert future.result().status in RIGHT
 
 
 class KilledAtFirst(subprocess.Popen):
@@ -183,7 +183,7 @@ def test_a_fork_server_that_is_killed_while_it_starts_is_started_again(monkeypat
     monkeypatch.setattr("tasks.judge.fork_server.subprocess.Popen", KilledAtFirst)
     with Judge(PARAMS) as judge:
         assert KilledAtFirst.times == 0
-        assert judged(judge, SAME).status in (Status.CORRECT, Status.UNSTABLE)
+        assert judged(judge, SAME).status in RIGHT
 
 
 def test_a_fork_server_that_is_killed_every_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
