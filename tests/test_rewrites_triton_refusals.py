@@ -6,6 +6,7 @@ from tasks.variants.rewrites.triton import (
     cumulation_in_triton,
     elementwise_in_triton,
     pooling_in_triton,
+    position_in_triton,
     reduction_in_triton,
 )
 from tests.program_builders import problem, rewritten
@@ -19,10 +20,14 @@ from tests.program_builders import problem, rewritten
         (elementwise_in_triton, "x.mul_(2.0)\nreturn torch.relu(x) + 1.0", "torch.randn(4, 5)"),
         (reduction_in_triton, "return torch.mean((x - 1.0) ** 2)", "torch.randn(4096, 4096)"),
         (reduction_in_triton, "return torch.amax(x, dim=(0, 2))", "torch.randn(4, 5, 6)"),
+        (reduction_in_triton, "return torch.max(x, x.abs())[0]", "torch.randn(4, 5)"),
         (pooling_in_triton, "return nn.MaxPool1d(2)(x)", "torch.randn(4, 5, 6)"),
         (cumulation_in_triton, "return torch.cumsum(x, dim=0)", "torch.randn(1000000)"),
         (cumulation_in_triton, "return torch.cumsum(x, dim=1, dtype=torch.float64)", "torch.randn(4, 5)"),
         (cumulation_in_triton, "return torch.cummax(x, dim=1).values", "torch.randn(4, 5)"),
+        (position_in_triton, "return torch.argmax(x)", "torch.randn(4, 5)"),
+        (position_in_triton, "return torch.argmax(x, dim=1)", "torch.randint(0, 9, (4, 5))"),
+        (position_in_triton, "return torch.argmax(x, dim=0)", "torch.randn(1000000)"),
     ],
     ids=[
         "one operation",
@@ -30,10 +35,14 @@ from tests.program_builders import problem, rewritten
         "in place",
         "few programs",
         "dimensions apart",
+        "one of the larger of two",
         "a layer made in forward",
         "one long row",
         "another dtype",
         "other cumulations",
+        "a place among all",
+        "places of whole numbers",
+        "a place in a long row",
     ],
 )
 def test_what_no_kernel_is_for_stays(rewrite, forward, inputs):

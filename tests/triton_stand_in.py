@@ -4,6 +4,7 @@ It knows what those kernels use and no more, and says nothing about speed. Every
 its tensor.
 """
 
+import math
 import random
 import sys
 import types
@@ -99,7 +100,17 @@ def _cast(value: Tensor, dtype: torch.dtype, *, bitcast: bool = False) -> Tensor
 
 
 def _extremum(name: str) -> Callable[..., Tensor]:
+    """As on a GPU, what is not a number loses against any that is."""
     return lambda one, other: getattr(torch, name)(torch.as_tensor(one), torch.as_tensor(other))
+
+
+def _extreme(name: str, least: float) -> Callable[..., Tensor]:
+    def extreme(value: Tensor, axis: int) -> Tensor:
+        lost = value.isnan()
+        found = getattr(value.masked_fill(lost, least) if value.is_floating_point() else value, name)(axis)
+        return torch.where(lost.all(axis), float("nan"), found) if value.is_floating_point() else found
+
+    return extreme
 
 
 def _scan(name: str) -> Callable[..., Tensor]:
@@ -124,8 +135,8 @@ def _language() -> dict[str, Any]:
         "load": _load,
         "store": _store,
         "where": _where,
-        "maximum": _extremum("maximum"),
-        "minimum": _extremum("minimum"),
+        "maximum": _extremum("fmax"),
+        "minimum": _extremum("fmin"),
         "dot": _dot,
         "cast": _cast,
         "trans": lambda value: value.mT,
@@ -134,8 +145,8 @@ def _language() -> dict[str, Any]:
         "abs": torch.abs,
         "sqrt_rn": lambda x: torch.sqrt(torch.as_tensor(x)),
         "sum": lambda value, axis: value.sum(axis),
-        "max": lambda value, axis: value.amax(axis),
-        "min": lambda value, axis: value.amin(axis),
+        "max": _extreme("amax", -math.inf),
+        "min": _extreme("amin", math.inf),
         "cumsum": _scan("cumsum"),
         "cumprod": _scan("cumprod"),
     }

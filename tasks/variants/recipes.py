@@ -9,8 +9,10 @@ from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
 from tasks.variants.rewrites import rewrites_for
+from tasks.variants.rewrites.affine import linear_by_addmm
 from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
 from tasks.variants.rewrites.cuda_layers import benchmark_convolutions, compile_forward_tuned, keep_channels_last
+from tasks.variants.rewrites.dispatch import call_layers_directly, call_losses_directly
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewrites.triton import IN_TRITON
 from tasks.variants.rewrites.triton_layers import layers_in_triton
@@ -26,8 +28,9 @@ Composed = tuple[cst.Module, tuple[str, ...]]
 class RecipeProvider:
     """Writes whole compositions: less to compute, kernels wherever some fit, and a compiler and a graph around.
 
-    The first has all of it, since it times what it is made of and leaves out what does not pay. What only one of those
-    choices could be wrong about comes next, each for itself. Runs no code. Only for CUDA.
+    The first has all of it, since it times what it is made of and leaves out what does not pay. What is then left of
+    most small problems is the library, so the next one calls that in the fewest words. What only one of those choices
+    could be wrong about comes after, each for itself. Runs no code. Only for CUDA.
     """
 
     name = ORIGIN
@@ -35,6 +38,8 @@ class RecipeProvider:
     def __init__(self, device: str) -> None:
         self._rewrites = rewrites_for(device)
         self._kernels = tuple(each for each in self._rewrites if each.group == IN_TRITON)
+        # PyTorch calls its torch.addmm for a linear layer without a view of the weight in Python.
+        self._fusions = tuple(each for each in self._rewrites if each.group == "fusion" and each != linear_by_addmm)
         self._products = tuple(
             each
             for each in self._rewrites
@@ -60,21 +65,30 @@ class RecipeProvider:
         singly = (*with_some, (start, ()))
         multiplied = [self._multiplied(program, rng, names) for program, names in singly]
         with_kernels = [*with_some, *(each for each in multiplied if each[1] not in {names for _, names in singly})]
-        program, names = multiplied[0]
+        lean, called = self._lean(start, rng)
+        program, names = multiplied[0] if multiplied[0][1] else (lean, called)
         # Who compiles gets convolutions from cuDNN all the same, and waits for minutes where there are many.
         is_compiled = not bare and compile_and_replay.apply(program, rng) is not None
         yield _applied((compile_and_replay,) if is_compiled else around, program, rng, names)
-        yield _applied((compile_and_replay,), plain, rng)
+        yield _applied((compile_and_replay,), lean, rng, called)
+        yield _applied(bare, lean, rng, called)
         for program, names in with_kernels:
             yield _applied(bare, program, rng, names)
         for program, names in with_kernels:
             yield _applied(around, program, rng, names)
+        yield _applied(around, lean, rng, called)
         yield _applied(bare, plain, rng)
         yield _applied(around, plain, rng)
+        yield _applied((compile_and_replay,), plain, rng)
         for program, names in self._changed("fusion", start, rng):
             yield _applied(around, program, rng, names)
         yield _applied((keep_channels_last, *around), plain, rng)
         yield _applied((compile_forward_tuned, replay_as_graph), plain, rng)
+
+    def _lean(self, program: cst.Module, rng: random.Random) -> Composed:
+        """The program with the library's own function wherever one does the same, called in the fewest words."""
+        program, names = _wherever(self._fusions, program, rng)
+        return _applied((call_losses_directly, call_layers_directly), program, rng, names)
 
     def _multiplied(self, program: cst.Module, rng: random.Random, names: tuple[str, ...]) -> Composed:
         """The program with what multiplies in kernels: of all layers of a kind at once, or each for itself."""

@@ -29,7 +29,7 @@ class Rewrite:
 
     name: str
     group: str
-    """One of algebra, fusion, memory, graph, kernel, triton, product, capture, faults."""
+    """One of algebra, fusion, memory, graph, kernel, triton, product, dispatch, capture, faults."""
     apply: Apply = field(repr=False)
     """Returns the changed program, or None where it has nothing to change; several places are chosen between by rng."""
 

@@ -78,9 +78,11 @@ class Reader:
                 return operate(operators.UNARY["neg"], self.read(operand))
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARISONS:
                 return self._comparison(_COMPARISONS[type(operator)], left, right)
-            case ast.Attribute(value=ast.Call() as inner, attr="values"):
-                call = torch_call(inner)
-                return self._reduction(call) if call and call.name in ("max", "min") else None
+            case (
+                ast.Attribute(value=ast.Call() as inner, attr="values")
+                | ast.Subscript(value=ast.Call() as inner, slice=ast.Constant(value=0))
+            ):
+                return self._extremum(torch_call(inner))
             case ast.Call():
                 call = torch_call(expression)
                 layer = self._layer(expression)
@@ -143,6 +145,11 @@ class Reader:
             case "batch_norm" if len(operands) == 5 and set(call.keywords) <= {"eps"}:
                 return self._batch_norm(call)
         return None
+
+    def _extremum(self, call: Call | None) -> Node | None:
+        """The first of the pair that max and min along a dimension return."""
+        is_pair = call is not None and call.name in ("max", "min") and call.argument(1, "dim") is not None
+        return self._reduction(call) if call is not None and is_pair else None
 
     def _reduction(self, call: Call) -> Node:
         place = 2 if call.name == "norm" else 1

@@ -1,4 +1,4 @@
-"""One Triton kernel for one set of shapes: for elementwise operations and reductions, or for a scan."""
+"""One Triton kernel for one set of shapes: for elementwise operations and reductions, a scan, or a position."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from tasks.variants.kernels.geometry import geometry
 from tasks.variants.kernels.kernel import with_kept_dimensions
 from tasks.variants.kernels.nodes import Carried, Leaf, Node, Unsupported, Window, children, contains, walk
 from tasks.variants.kernels.operators import without_needless_checks
+from tasks.variants.kernels.positions import Position
 from tasks.variants.kernels.scans import Cumulation
 from tasks.variants.kernels.tiling import Fixed
 from tasks.variants.kernels.triton_writer import SCALAR, TritonWriter
@@ -15,7 +16,7 @@ from tasks.variants.kernels.values import Shape
 
 _RESERVED = {
     "m", "n", "r", "c", "i", "x", "at", "out", "tl", "triton", "libdevice", "float", "start", "lane", "self", "block",
-    "carry", "k0", "k1", "k2", "range",
+    "carry", "extreme", "place", "bits", "key", "top", "first", "k0", "k1", "k2", "range",
 }  # fmt: skip
 
 
@@ -30,6 +31,7 @@ class TritonKernel:
     programs: int
     warps: int
     out_shape: Shape
+    out_dtype: str = "torch.float32"
 
 
 def triton_kernel_for(root: Node, name: str) -> TritonKernel:
@@ -63,8 +65,28 @@ def triton_kernel_for_scan(scan: Cumulation, name: str) -> TritonKernel:
     return _kernel(writer, name, tensors, scalars, scan.full)
 
 
+def triton_kernel_for_position(position: Position, name: str) -> TritonKernel:
+    """The kernel that finds where an extremum is.
+
+    Raises:
+        Unsupported: likewise.
+    """
+    tensors, scalars = _read(position.argument)
+    leaves = tuple((leaf.text, leaf.shape) for leaf in tensors)
+    nest = Fixed(position.full, position.dim, position.dim + 1, leaves)
+    writer = TritonWriter(nest, _names([*tensors, *scalars]), Leaf("out", position.kept), is_reduced=True)
+    writer.write_position(position)
+    return _kernel(writer, name, tensors, scalars, position.shape, out_dtype="torch.int64")
+
+
 def _kernel(
-    writer: TritonWriter, name: str, tensors: Sequence[Leaf], scalars: Sequence[Leaf], out_shape: Shape
+    writer: TritonWriter,
+    name: str,
+    tensors: Sequence[Leaf],
+    scalars: Sequence[Leaf],
+    out_shape: Shape,
+    *,
+    out_dtype: str = "torch.float32",
 ) -> TritonKernel:
     parameters = tuple(writer.leaf_names[leaf] for leaf in (*tensors, *scalars))
     head = ["@triton.jit", f"def {name}({', '.join((*parameters, 'out'))}):"]
@@ -76,6 +98,7 @@ def _kernel(
         programs=writer.programs,
         warps=writer.warps,
         out_shape=out_shape,
+        out_dtype=out_dtype,
     )
 
 

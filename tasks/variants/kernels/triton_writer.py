@@ -1,4 +1,4 @@
-"""Writes the body of a Triton kernel, for one set of shapes: elementwise, with reductions, with windows, or a scan."""
+"""Writes the body of a Triton kernel for one set of shapes: elementwise, a reduction, a window, a scan, a position."""
 
 import math
 import re
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Reduce, Unsupported, Window, children
+from tasks.variants.kernels.positions import Position
 from tasks.variants.kernels.scans import Cumulation
 from tasks.variants.kernels.source import phases
 from tasks.variants.kernels.text import Text
@@ -17,6 +18,7 @@ SCALAR = re.compile(r"torch\.tensor\((float\(.*\))\)")
 """A leaf that is a number, and its expression."""
 WIDE = 1 << 31
 MOST_UNROLLED = 32
+LEAST_KEY = -((1 << 31) - 1)
 _UNDER = {"max": "max", "mean": "sum"}
 _START = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 _STEP = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
@@ -79,6 +81,31 @@ class TritonWriter:
             self.line(f"carry = tl.sum(tl.where(c == {edge}, x, 0.0), axis=1)[:, None]")
         at, mask = self._place(Leaf("out", scan.full))
         self.line(f"tl.store(out + {at}, x, mask={mask})")
+
+    def write_position(self, position: Position) -> None:
+        """The lines for the first place of an extremum; a value that is not a number is more extreme than any."""
+        tiling, m = Tiling.of(self.nest), sizes(self.nest)[1]
+        columns = self._begin(tiling)
+        if tiling.is_looped:
+            self.line(f"extreme = tl.full([{tiling.down}, 1], {LEAST_KEY}, tl.int32)")
+            self.line(f"place = tl.full([{tiling.down}, 1], 0, tl.int32)")
+            self.line(f"for start in range(0, {m}, {tiling.across}):")
+            self.depth += 1
+        self.line(f"c = start + {columns}" if tiling.is_looped else f"c = {columns}")
+        value = self.value(position.argument)
+        # Whole numbers in the order of the values: the bits of a float are, but for its sign and for one of two zeros.
+        self.line(f"x = {value} + 0.0" if position.is_largest else f"x = 0.0 - {value}")
+        self.line("bits = tl.cast(x, tl.int32, bitcast=True)")
+        self.line(f"key = tl.where(bits < 0, bits ^ {-LEAST_KEY}, bits)")
+        self.line(f"key = tl.where(x != x, {-LEAST_KEY}, key)")
+        self.line(f"key = tl.where(c < {m}, key, {LEAST_KEY})")
+        self.line("top = tl.max(key, axis=1)[:, None]")
+        self.line(f"first = tl.min(tl.where(key == top, c, {m}), axis=1)[:, None]")
+        if tiling.is_looped:
+            self.line("place = tl.where(top > extreme, first, place)")
+            self.line("extreme = tl.maximum(extreme, top)")
+            self.depth -= 1
+        self._store_rows("place" if tiling.is_looped else "first", position.kept)
 
     @property
     def _first(self) -> str:
@@ -145,8 +172,10 @@ class TritonWriter:
         return f"tl.{kind}({value}, axis=1)[:, None]"
 
     def _store(self) -> None:
-        value = self.value(self.root)
-        at, mask = self._place(Leaf("out", self.root.shape))
+        self._store_rows(self.value(self.root), self.root.shape)
+
+    def _store_rows(self, value: str, shape: Shape) -> None:
+        at, mask = self._place(Leaf("out", shape))
         if self.is_reduced and at == "0":  # one element, where there are rows of tiles
             at, mask = "r", "r < 1"
         self.line(f"tl.store(out + {at}, {value}{f', mask={mask}' if mask else ''})")

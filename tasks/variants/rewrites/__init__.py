@@ -8,6 +8,7 @@ from tasks.variants.rewrites import (
     attention,
     cuda_graph,
     cuda_layers,
+    dispatch,
     faults,
     graph,
     hoisting,
@@ -62,6 +63,7 @@ _CUDA_MODULES: tuple[ModuleType, ...] = (
     triton_convolutions,
     triton_layers,
     triton_recurrence,
+    dispatch,
     cuda_layers,
     cuda_graph,
 )

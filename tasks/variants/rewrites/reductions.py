@@ -91,10 +91,9 @@ def scan_by_triangle(program: cst.Module, rng: random.Random) -> cst.Module | No
 def call_amax(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The values of torch.max along a dimension are torch.amax, which finds no positions. Assumes nothing."""
     rules = [
-        rule(
-            f"torch.{name}(_x, dim=_d, keepdim=True)", f"torch.{name}(_x, dim=_d, keepdim=True)", when=_finds_positions
-        )
+        rule(f"torch.{name}(_x, {dims})", f"torch.{name}(_x, {dims})", when=_finds_positions)
         for name in ("amax", "amin")
+        for dims in ("dim=_d, keepdim=True", "dim=_d")
     ]
     return replace_one(program, rng, rules)
 

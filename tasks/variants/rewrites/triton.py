@@ -18,10 +18,16 @@ import libcst as cst
 
 from tasks.variants.kernels.model import Model, read_model
 from tasks.variants.kernels.nodes import Leaf, Node, Op, Reduce, Unsupported, Window, contains, walk
+from tasks.variants.kernels.positions import position
 from tasks.variants.kernels.regions import regions
 from tasks.variants.kernels.scans import cumulation
 from tasks.variants.kernels.steps import Site, natural
-from tasks.variants.kernels.triton_kernel import TritonKernel, triton_kernel_for, triton_kernel_for_scan
+from tasks.variants.kernels.triton_kernel import (
+    TritonKernel,
+    triton_kernel_for,
+    triton_kernel_for_position,
+    triton_kernel_for_scan,
+)
 from tasks.variants.kernels.values import Shape
 from tasks.variants.rewrites.forward import find_method, parse_statements, with_statements
 from tasks.variants.rewrites.triton_program import CHOOSING, FITS, LAUNCHING, free_number, with_functions
@@ -39,7 +45,7 @@ def plain{number}({arguments}):
 
 
 def launched{number}(out_shape, tensors, *scalars):
-    out = tensors[0].new_empty(out_shape)
+    out = tensors[0].new_empty(out_shape{dtype})
     launch(kernel{number}, {number}, {programs}, tensors, *scalars, out, num_warps={warps})
     return out
 
@@ -105,6 +111,15 @@ def cumulation_in_triton(program: cst.Module, rng: random.Random) -> cst.Module 
     return _with_kernel(program, _of_cumulation)
 
 
+@rewrite(IN_TRITON)
+def position_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """The last torch.argmax or argmin becomes one kernel; of equal values the first counts, as in PyTorch.
+
+    Assumes a dimension that the text names, and enough rows for a GPU to be busy, or few elements.
+    """
+    return _with_kernel(program, _of_position)
+
+
 def _of_regions(model: Model, name: str, *, wanted: Callable[[Node], bool], windows: bool = False) -> Found | None:
     for region in regions(model, windows=windows):
         if wanted(region.root) and region.site.lines:
@@ -117,6 +132,13 @@ def _of_cumulation(model: Model, name: str) -> Found | None:
     scan = cumulation(model)
     with suppress(Unsupported):
         return (triton_kernel_for_scan(scan, name), scan.site) if scan else None
+    return None
+
+
+def _of_position(model: Model, name: str) -> Found | None:
+    found = position(model)
+    with suppress(Unsupported):
+        return (triton_kernel_for_position(found, name), found.site) if found else None
     return None
 
 
@@ -165,6 +187,7 @@ def _with_fused(
         tensors=", ".join(tensors),
         shapes=", ".join(map(repr, shapes)),
         out_shape=repr(kernel.out_shape),
+        dtype="" if kernel.out_dtype == "torch.float32" else f", dtype={kernel.out_dtype}",
         programs=kernel.programs,
         scalars="".join(f", {each}" for each in kernel.scalars),
         warps=kernel.warps,

@@ -1,0 +1,71 @@
+"""Where along a dimension the largest or the smallest value is: torch.argmax and torch.argmin."""
+
+import ast
+from dataclasses import dataclass
+
+from tasks.variants.kernels.calls import torch_call
+from tasks.variants.kernels.model import Model
+from tasks.variants.kernels.nodes import Leaf, Node, Reduce, Unsupported, contains
+from tasks.variants.kernels.reader import Reader
+from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.steps import Site, Step, single_assignment
+from tasks.variants.kernels.values import Shape
+
+_LARGEST = {"argmax": True, "argmin": False}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Position:
+    """The first place of an extremum along one dimension of a full shape, and the step that it is written in."""
+
+    is_largest: bool
+    argument: Node
+    full: Shape
+    dim: int
+    shape: Shape
+    """Of the result."""
+    site: Site
+
+    @property
+    def kept(self) -> Shape:
+        """The shape of the result with the dimension in it."""
+        return (*self.full[: self.dim], 1, *self.full[self.dim + 1 :])
+
+
+def position(model: Model) -> Position | None:
+    """The last argmax or argmin of a forward along a dimension that the text names."""
+    steps = single_assignment(model)
+    if steps is None or any(step.bound for step in steps):
+        return None
+    shapes = Shapes(dict(model.shapes.values))
+    for step in steps[:-1]:
+        shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
+    found = (_position_at(place, model, steps, shapes) for place in reversed(range(len(steps))))
+    return next((each for each in found if each is not None), None)
+
+
+def _position_at(place: int, model: Model, steps: list[Step], shapes: Shapes) -> Position | None:
+    call = torch_call(steps[place].value)  # type: ignore[arg-type]
+    if call is None or call.name not in _LARGEST or not call.operands or set(call.keywords) - {"dim", "keepdim"}:
+        return None
+    source, keepdim = call.operands[0], call.argument(2, "keepdim")
+    full, dim = shapes.shape(source), shapes.of(call.argument(1, "dim"))
+    is_kept = keepdim is not None and shapes.of(keepdim)
+    if not full or not isinstance(dim, int) or not isinstance(is_kept, bool) or dim not in range(-len(full), len(full)):
+        return None
+    dim %= len(full)
+    try:
+        argument = Reader(shapes, {}).read(source)
+    except Unsupported:
+        return None
+    if contains(argument, Reduce):
+        argument = Leaf(ast.unparse(source), full)
+    kept = (1,) if is_kept else ()
+    return Position(
+        is_largest=_LARGEST[call.name],
+        argument=argument,
+        full=full,
+        dim=dim,
+        shape=(*full[:dim], *kept, *full[dim + 1 :]),
+        site=Site.of(model, steps, [place]),
+    )
