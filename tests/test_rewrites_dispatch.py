@@ -140,16 +140,26 @@ def test_a_mean_loss_of_equal_shapes_is_one_operator(loss: str, operator: str) -
     torch.testing.assert_close(*outputs(source, candidate))
 
 
+def test_a_cross_entropy_is_one_operator() -> None:
+    source = problem("return F.cross_entropy(x, y)", "torch.randn(6, 5), torch.randint(0, 5, (6,))", arguments="x, y")
+    candidate = rewritten(source, call_losses_directly)
+    assert candidate is not None
+    assert "return torch._C._nn.cross_entropy_loss(x, y, None, 1)" in candidate
+    expected, found = outputs(source, candidate)
+    assert torch.equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("loss", "inputs"),
     [
         ("F.mse_loss(x, y, reduction='sum')", "torch.randn(6, 5), torch.randn(6, 5)"),
         ("F.smooth_l1_loss(x, y, beta=0.5)", "torch.randn(6, 5), torch.randn(6, 5)"),
+        ("F.cross_entropy(x, y, label_smoothing=0.1)", "torch.randn(6, 5), torch.rand(6, 5)"),
         ("torch.mean((x - y) ** 2, dim=1)", "torch.randn(6, 5), torch.randn(6, 5)"),
         ("torch.mean((x - y) ** 2)", "torch.randn(6, 5), torch.randn(5)"),
         ("torch.mean((x - y) ** 2)", "torch.randn(6, 5), torch.randint(0, 2, (6, 5))"),
     ],
-    ids=["a sum", "another bend", "one for each row", "shapes that differ", "kinds that differ"],
+    ids=["a sum", "another bend", "smooth labels", "one for each row", "shapes that differ", "kinds that differ"],
 )
 def test_another_loss_stays(loss: str, inputs: str) -> None:
     assert rewritten(problem(f"return {loss}", inputs, arguments="x, y"), call_losses_directly) is None

@@ -11,6 +11,7 @@ import torch
 from tasks.variants.kernels.triton_text import in_triton
 from tasks.variants.rewrites.triton import (
     cumulation_in_triton,
+    depthwise_in_triton,
     elementwise_in_triton,
     pooling_in_triton,
     position_in_triton,
@@ -58,6 +59,13 @@ PRODUCTS = problem(
     "return torch.cumprod(x, dim=self.dim)", "torch.rand(6, 900, 20) * 0.001 + 0.9995", init="self.dim = size0",
     init_arguments="1",
 )  # fmt: skip
+UNIT_LENGTH = problem("return x / torch.norm(x, p=2, dim=1, keepdim=True)", "torch.randn(7, 37)")
+FROBENIUS = problem("return x / torch.norm(x, p='fro')", "torch.randn(7, 37)")
+HINGE = problem(
+    "return torch.mean(torch.clamp(1 - x * y, min=0))",
+    "torch.randn(30, *(1,)), torch.randint(0, 2, (30, 1)).float() * 2 - 1",
+    arguments="x, y",
+)
 LARGEST = problem(
     "x = torch.max(x, dim=self.dim)[0]\nreturn torch.tanh(x) + 1.0", "torch.randn(6, 19, 37)", init="self.dim = size0",
     init_arguments="1",
@@ -90,6 +98,24 @@ AVERAGED = problem(
 WIDE_AVERAGE = problem(
     "return self.pool(x) + 1.0", "torch.randn(2, 3, 28, 29)", init="self.pool = nn.AvgPool2d(size0)", init_arguments="7"
 )
+DEPTHWISE = problem(
+    "x = torch.relu(x)\nreturn torch.tanh(self.conv(x)) + x.mean()",
+    "torch.randn(2, 3, 19, 17)",
+    init="self.conv = nn.Conv2d(size0, size0, (3, 2), stride=2, padding=(1, 0), dilation=2, groups=size0)",
+    init_arguments="3",
+)
+DEPTHWISE_VOLUMES = problem(
+    "return self.conv(x)",
+    "torch.randn(2, 4, 7, 9, 8)",
+    init="self.conv = nn.Conv3d(size0, size0, 4, groups=size0, bias=False)",
+    init_arguments="4",
+)
+DEPTHWISE_SERIES = problem(
+    "return F.hardtanh(self.conv(x * 2.0))",
+    "torch.randn(5, 6, 50)",
+    init="self.conv = nn.Conv1d(size0, size0, 9, 1, 4, 1, size0)",
+    init_arguments="6",
+)
 TWO_CHAINS = problem(
     "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
     "torch.randn(60, 40)",
@@ -106,12 +132,18 @@ FITTING = [
     pytest.param(reduction_in_triton, RMS_NORM, id="root mean square over channels"),
     pytest.param(reduction_in_triton, LONG, id="long rows"),
     pytest.param(reduction_in_triton, MEAN, id="one number"),
+    pytest.param(reduction_in_triton, UNIT_LENGTH, id="unit length"),
+    pytest.param(reduction_in_triton, FROBENIUS, id="a norm of all"),
+    pytest.param(reduction_in_triton, HINGE, id="a loss of labels"),
     pytest.param(reduction_in_triton, LARGEST, id="the largest over channels"),
     pytest.param(reduction_in_triton, SMALLEST, id="the smallest of long rows"),
     pytest.param(pooling_in_triton, POOLED, id="max pooling between chains"),
     pytest.param(pooling_in_triton, DILATED, id="max pooling with gaps"),
     pytest.param(pooling_in_triton, AVERAGED, id="average pooling of volumes"),
     pytest.param(pooling_in_triton, WIDE_AVERAGE, id="average pooling of many"),
+    pytest.param(depthwise_in_triton, DEPTHWISE, id="each channel by itself"),
+    pytest.param(depthwise_in_triton, DEPTHWISE_VOLUMES, id="each channel of volumes"),
+    pytest.param(depthwise_in_triton, DEPTHWISE_SERIES, id="each channel of series"),
     pytest.param(cumulation_in_triton, SUMS, id="cumulative sums"),
     pytest.param(cumulation_in_triton, BACKWARDS, id="backwards over channels"),
     pytest.param(cumulation_in_triton, NESTED_FLIPS, id="backwards in one expression"),

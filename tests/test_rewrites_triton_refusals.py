@@ -4,12 +4,13 @@ import pytest
 
 from tasks.variants.rewrites.triton import (
     cumulation_in_triton,
+    depthwise_in_triton,
     elementwise_in_triton,
     pooling_in_triton,
     position_in_triton,
     reduction_in_triton,
 )
-from tests.program_builders import problem, rewritten
+from tests.program_builders import defined, problem, rewritten
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,9 @@ from tests.program_builders import problem, rewritten
         (reduction_in_triton, "return torch.mean((x - 1.0) ** 2)", "torch.randn(4096, 4096)"),
         (reduction_in_triton, "return torch.amax(x, dim=(0, 2))", "torch.randn(4, 5, 6)"),
         (reduction_in_triton, "return torch.max(x, x.abs())[0]", "torch.randn(4, 5)"),
+        (reduction_in_triton, "return torch.norm(x, p=1, dim=1)", "torch.randn(4, 5)"),
+        (reduction_in_triton, "return torch.norm(x, p='nuc')", "torch.randn(4, 5)"),
+        (reduction_in_triton, "return torch.mean(x * 2.0, dim=1)", "torch.randint(0, 2, size=(4, 5))"),
         (pooling_in_triton, "return nn.MaxPool1d(2)(x)", "torch.randn(4, 5, 6)"),
         (cumulation_in_triton, "return torch.cumsum(x, dim=0)", "torch.randn(1000000)"),
         (cumulation_in_triton, "return torch.cumsum(x, dim=1, dtype=torch.float64)", "torch.randn(4, 5)"),
@@ -36,6 +40,9 @@ from tests.program_builders import problem, rewritten
         "few programs",
         "dimensions apart",
         "one of the larger of two",
+        "a norm of another order",
+        "a norm of another kind",
+        "means of whole numbers",
         "a layer made in forward",
         "one long row",
         "another dtype",
@@ -115,3 +122,21 @@ def test_a_program_whose_own_names_are_those_of_the_launching_is_left_alone():
     taken = source.replace("class Model", "def launch(x):\n    return x\n\n\nclass Model")
     assert rewritten(taken, elementwise_in_triton) is None
     assert rewritten(source.replace("launch(x)", "x"), elementwise_in_triton) is not None
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "nn.Conv2d(size0, 2 * size0, 3, groups=size0)",
+        "nn.Conv2d(size0, size0, 3)",
+        "nn.Conv2d(size0, size0, 3, padding='same', groups=size0)",
+        "nn.Conv2d(size0, size0, 3, padding=1, padding_mode='reflect', groups=size0)",
+        "nn.Conv2d(size0, size0, 3, 1, 1, 1, size0, True, 'reflect')",
+        "nn.Conv2d(size0, size0, 3, groups=size0, bias=bool(size0))",
+        "nn.ConvTranspose2d(size0, size0, 3, groups=size0)",
+    ],
+)
+def test_a_convolution_of_more_than_each_channel_by_itself_has_another_kernel(layer):
+    source = problem("return self.conv(x)", "torch.randn(2, 3, 8, 8)", init=f"self.conv = {layer}", init_arguments="3")
+    defined(source)["Model"](3)  # or the case would show nothing
+    assert rewritten(source, depthwise_in_triton) is None

@@ -80,15 +80,20 @@ class Carried:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """The largest or the mean of the values under a window that goes over the places of [batch, channels, *places]."""
+    """What is made of the values under a window that goes over the places of [batch, channels, *places].
 
-    kind: Literal["max", "mean"]
+    Their maximum, their mean, or the sum of each times a weight of its channel.
+    """
+
+    kind: Literal["max", "mean", "weighted"]
     argument: "Node"
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
     shape: Shape
+    weight: Leaf | None = None
+    """[channels, 1, *kernel]; only of a weighted one."""
 
 
 Node = Leaf | Number | Op | Reduce | Carried | Window
@@ -110,6 +115,8 @@ def children(node: Node) -> tuple[Node, ...]:
     match node:
         case Op():
             return node.arguments
+        case Window(weight=Leaf() as weight):
+            return (node.argument, weight)
         case Reduce() | Window():
             return (node.argument,)
         case Carried():

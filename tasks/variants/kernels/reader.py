@@ -3,13 +3,14 @@
 import ast
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from tasks.variants.kernels import operators
 from tasks.variants.kernels.calls import Call, layer_called, torch_call
 from tasks.variants.kernels.nodes import Leaf, Node, Number, Op, Reduce, Unsupported, Window, contains, operate
-from tasks.variants.kernels.results import pooled
+from tasks.variants.kernels.results import convolved, has_bias, pooled
 from tasks.variants.kernels.shapes import Shapes
-from tasks.variants.kernels.values import Layer, is_number
+from tasks.variants.kernels.values import Layer, Shape, is_number
 
 _ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 _COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -28,7 +29,7 @@ class Reader:
     """Reads expressions in a place where some names stand for trees already read."""
 
     def __init__(self, shapes: Shapes, nodes: Mapping[str, Node], *, windows: bool = False) -> None:
-        """Read with these shapes and trees; either reductions or, with `windows`, pooling layers: others are leaves."""
+        """Read with these shapes and trees; either reductions or, with `windows`, those layers: others are leaves."""
         self.shapes = shapes
         self.nodes = nodes
         self._windows = windows
@@ -156,9 +157,11 @@ class Reader:
         dims, keepdim = call.argument(place, "dim"), call.argument(place + 1, "keepdim")
         known = None if dims is None else self.shapes.of(dims)
         unbiased = self.shapes.of(call.keywords.get("unbiased")) is not False
-        is_other_norm = call.name == "norm" and len(call.operands) > 1 and self._constant(call.operands[1]) != 2.0
+        order = call.argument(1, "p") if call.name == "norm" else None
+        is_other_norm = order is not None and self.shapes.of(order) != "fro" and self._constant(order) != 2.0
         is_other_var = call.name == "var" and len(call.operands) > 2
-        if is_other_norm or is_other_var or set(call.keywords) - {"dim", "keepdim", "unbiased"}:
+        known_words = {"dim", "keepdim", "p" if call.name == "norm" else "unbiased"}
+        if is_other_norm or is_other_var or set(call.keywords) - known_words:
             raise Unsupported(f"this form of {call.name}")
         if dims is not None and not (isinstance(known, int) or (isinstance(known, tuple) and None not in known)):
             raise Unsupported("a reduction over unknown dimensions")
@@ -214,10 +217,29 @@ class Reader:
         x, shape = self.read(expression.args[0]), self.shapes.shape(expression)
         if contains(x, Window):
             x = self._leaf(expression.args[0])
-        settings = pooled(layer, x.shape)
-        if settings is None or shape is None:
+        if shape is None:
             return None
-        return Window(kind="max" if layer.kind.startswith("Max") else "mean", argument=x, **settings, shape=shape)
+        if layer.kind.startswith("Conv"):
+            return self._depthwise(ast.unparse(expression.func), layer, x, shape)
+        settings = pooled(layer, x.shape)
+        if settings is None:
+            return None
+        kind: Literal["max", "mean"] = "max" if layer.kind.startswith("Max") else "mean"
+        return Window(kind=kind, argument=x, shape=shape, **settings)  # type: ignore[arg-type]
+
+    def _depthwise(self, name: str, layer: Layer, x: Node, shape: Shape) -> Node | None:
+        """A convolution each of whose channels is made of one, and stays it."""
+        settings, is_biased = convolved(layer, x.shape), has_bias(layer)
+        if settings is None or settings.pop("groups") != shape[1] or x.shape[1] != shape[1]:
+            return None
+        if layer.kind.startswith("ConvTranspose") or not isinstance(is_biased, bool):
+            return None
+        weight = Leaf(f"{name}.weight", (shape[1], 1, *settings["kernel"]))
+        window = Window(kind="weighted", argument=x, **settings, shape=shape, weight=weight)
+        if not is_biased:
+            return window
+        bias = Leaf(f"{name}.bias", (shape[1], *(1,) * len(settings["kernel"])))
+        return operate(operators.BINARY["add"], window, bias)
 
     def _constant(self, expression: ast.expr) -> float:
         node = self._leaf(expression)

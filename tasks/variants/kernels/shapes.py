@@ -83,6 +83,8 @@ class Shapes:
                 return {"weight": Tensor((rows, columns)), "bias": Tensor((rows,))}.get(node.attr)
             case Layer(kind="LayerNorm" | "RMSNorm", arguments=(int(size), *_)):
                 return Tensor((size,)) if node.attr in ("weight", "bias") else None
+            case Layer(kind="Conv1d" | "Conv2d" | "Conv3d", arguments=(_, int(channels), *_)) if node.attr == "bias":
+                return Tensor((channels,))
         return None
 
     def _binary(self, node: ast.BinOp) -> Value:
@@ -165,6 +167,10 @@ class Shapes:
         if call.name in _CREATION and not call.is_method:
             sizes = first if isinstance(first, tuple) else tuple(values)
             return Tensor(_sizes(sizes)) if all(is_size(size) for size in sizes) else None
+        if call.name == "randint" and not call.is_method:
+            given = self.of(call.keywords["size"]) if "size" in call.keywords else values[-1]
+            is_known = isinstance(given, tuple) and all(map(is_size, given))
+            return Tensor(given, is_float=False) if is_known else None  # type: ignore[arg-type]
         if not isinstance(first, Tensor) and call.name != "where":
             return None
         if call.name in _POINTWISE:

@@ -19,7 +19,7 @@ SCALAR = re.compile(r"torch\.tensor\((float\(.*\))\)")
 WIDE = 1 << 31
 MOST_UNROLLED = 32
 LEAST_KEY = -((1 << 31) - 1)
-_UNDER = {"max": "max", "mean": "sum"}
+_UNDER = {"max": "max", "mean": "sum", "weighted": "sum"}
 _START = {"sum": "0.0", "max": 'float("-inf")', "min": 'float("inf")'}
 _STEP = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
 _SCANS = {"cumsum": ("0.0", "{0} + {1}"), "cumprod": ("1.0", "{0} * {1}")}
@@ -234,9 +234,18 @@ class TritonWriter:
             self.line(f"{found} = tl.where({taken}, {value}, {found})")
         else:
             counted = f"tl.where({' & '.join(edges)}, {value}, 0.0)" if edges else value
-            self.line(f"{found} += {counted}")
+            self.line(f"{found} += {_times_weight(counted, self._weight(window, row, total))}")
         self.inside, self.names, self.depth = None, outer, self.depth - loops
-        return found if window.kind == "max" else self._let(f"{found} / {turns}.0")
+        return self._let(f"{found} / {turns}.0") if window.kind == "mean" else found
+
+    def _weight(self, window: Window, row: str, total: int) -> str | None:
+        """The weight of what is under the window at its place k0, k1, ... for the channel of each element."""
+        if window.weight is None:
+            return None
+        strides = [math.prod(window.kernel[dim + 1 :]) for dim in range(len(window.kernel))]
+        place = " + ".join(_times(f"k{dim}", stride) for dim, stride in enumerate(strides))
+        at = f"{row} % {window.shape[1]} * {math.prod(window.kernel)} + {place}"
+        return self._let(f"tl.load({self.leaf_names[window.weight]} + {at}, mask=at < {total})")
 
     def _place(self, leaf: Leaf) -> tuple[str, str]:
         """Where the element of a tensor lies, and the condition that there is one."""
@@ -285,6 +294,10 @@ class TritonWriter:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
+
+
+def _times_weight(text: str, weight: str | None) -> str:
+    return text if weight is None else f"{text} * {weight}"
 
 
 def _times(text: str, factor: int) -> str:

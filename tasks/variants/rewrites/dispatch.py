@@ -106,12 +106,13 @@ def call_layers_directly(program: cst.Module, rng: random.Random) -> cst.Module 
 
 @rewrite(DISPATCH)
 def call_losses_directly(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """The mean squared error and the smooth L1 loss are called as operators. Assumes equal shapes, which both have."""
+    """Mean losses are called as operators. Assumes equal shapes but of the cross-entropy's targets."""
     operator = "torch._C._nn"  # where torch.nn.functional finds them; the 1 is for the mean
     rules = [
         rule("torch.mean((_a - _b) ** 2)", f"{operator}.mse_loss(_a, _b, 1)", when=_same_shape),
         rule("F.mse_loss(_a, _b)", f"{operator}.mse_loss(_a, _b, 1)", when=_same_shape),
         rule("F.smooth_l1_loss(_a, _b)", f"{operator}.smooth_l1_loss(_a, _b, 1, 1.0)", when=_same_shape),
+        rule("F.cross_entropy(_a, _b)", f"{operator}.cross_entropy_loss(_a, _b, None, 1)"),
     ]
     return replace_one(program, rng, rules)
 

@@ -78,8 +78,16 @@ def pooling_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | N
 
     Assumes a layer whose settings the text names, without indices, rounding up or a count that leaves out padding.
     """
-    wanted = partial(contains, kind=Window)
-    return _with_kernel(program, partial(_of_regions, wanted=wanted, windows=True))
+    return _with_kernel(program, partial(_of_regions, wanted=partial(_has_window, kinds=("max", "mean")), windows=True))
+
+
+@rewrite(IN_TRITON)
+def depthwise_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
+    """The last convolution of each channel by itself, and what is elementwise before and after it, is one kernel.
+
+    Assumes a layer whose settings the text names, with as many channels as groups before and behind it.
+    """
+    return _with_kernel(program, partial(_of_regions, wanted=partial(_has_window, kinds=("weighted",)), windows=True))
 
 
 @rewrite(IN_TRITON)
@@ -133,6 +141,10 @@ def _of_cumulation(model: Model, name: str) -> Found | None:
     with suppress(Unsupported):
         return (triton_kernel_for_scan(scan, name), scan.site) if scan else None
     return None
+
+
+def _has_window(root: Node, *, kinds: Sequence[str]) -> bool:
+    return any(isinstance(node, Window) and node.kind in kinds for node in walk(root))
 
 
 def _of_position(model: Model, name: str) -> Found | None:

@@ -5,6 +5,7 @@ import re
 
 import libcst as cst
 
+from tasks.variants.kernels.tiling import BLOCK
 from tasks.variants.rewrites.triton_multiplying import (
     CHUNK,
     LEAST_CHANNELS,
@@ -22,6 +23,8 @@ from tasks.variants.text import text_of
 
 _CONTAINER = re.compile(r"\b(Sequential|ModuleList)\(")
 _LAYER = re.compile(r"\b(Conv2d|Linear)\(")
+LEAST_DEPTHWISE = 1 << 18
+"""With fewer places a convolution of each channel by itself takes about as long as it takes to launch; an estimate."""
 # One kernel for all of them, whose sizes are arguments: networks have dozens of layers, and each would take seconds to
 # compile for itself. A linear layer is a convolution of a picture one place wide, whose channels lie side by side.
 _LAYERS = f"""
@@ -70,6 +73,34 @@ def layer_kernel(
     tl.store(out + at, total, mask=(rows < places)[:, None] & (columns[None, :] < channels))
 
 
+DEPTHWISE_SIZES = (
+    "total", "channels", "height", "width", "grid_height", "grid_width", "stride_y", "stride_x", "padding_y",
+    "padding_x", "dilation_y", "dilation_x",
+)
+LEAST_DEPTHWISE = {LEAST_DEPTHWISE}
+
+
+@triton.jit(do_not_specialize=DEPTHWISE_SIZES)
+def depthwise_kernel(
+    image, weight, bias, out, total, channels, height, width, grid_height, grid_width, stride_y, stride_x, padding_y,
+    padding_x, dilation_y, dilation_x, HAS_BIAS: tl.constexpr, TAPS_Y: tl.constexpr, TAPS_X: tl.constexpr,
+):
+    at = tl.program_id(0) * {BLOCK} + tl.arange(0, {BLOCK})
+    row, place = at // (grid_height * grid_width), at % (grid_height * grid_width)
+    begin_y, begin_x = place // grid_width * stride_y - padding_y, place % grid_width * stride_x - padding_x
+    channel, sums = row % channels, tl.full([{BLOCK}], 0.0, tl.float32)
+    for tap_y in tl.static_range(0, TAPS_Y):
+        for tap_x in tl.static_range(0, TAPS_X):
+            y, x = begin_y + tap_y * dilation_y, begin_x + tap_x * dilation_x
+            inside = (at < total) & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+            value = tl.load(image + (row * height + y) * width + x, mask=inside, other=0.0)
+            tap = (channel * TAPS_Y + tap_y) * TAPS_X + tap_x
+            sums += value * tl.load(weight + tap, mask=at < total, other=0.0)
+    if HAS_BIAS:
+        sums += tl.load(bias + channel, mask=at < total, other=0.0)
+    tl.store(out + at, sums, mask=at < total)
+
+
 def layer_padded(size, channels, inner):
     return -(-size // {LINES}) * {LINES}, -(-channels // {LINES}) * {LINES}, -(-inner // {CHUNK})
 
@@ -86,8 +117,8 @@ def layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
 def convolution_layer(layer, input):
     plain = functools.partial(torch.nn.Conv2d.forward, layer)
     tensors = [input, layer.weight, layer.weight if layer.bias is None else layer.bias]
-    is_plain = layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
-    if not is_plain or input.dim() != 4 or input.shape[1] != layer.weight.shape[1]:
+    is_plain = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    if not is_plain or input.dim() != 4 or input.shape[1] != layer.groups * layer.weight.shape[1]:
         return plain(input)
     # What lies with its channels last comes out so.
     is_in_order = input.is_contiguous() and layer.weight.is_contiguous()
@@ -100,6 +131,9 @@ def convolution_layer(layer, input):
         (size + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1
         for size, kernel_size, stride, padding, dilation in zip(in_sizes, *setting)
     ]
+    if layer.groups > 1:
+        is_depthwise = layer.groups == in_channels == channels
+        return depthwise_layer(layer, tensors, grid, plain) if is_depthwise else plain(input)
     in_size, grid_size, taps = in_sizes[0] * in_sizes[1], grid[0] * grid[1], kernel[0] * kernel[1]
     if not layer_is_worth_it(batch, in_channels, in_size, grid_size, channels, taps):
         return plain(input)
@@ -124,6 +158,26 @@ def convolution_layer(layer, input):
         lambda *_: plain(input),
         (places, channels, *geometry, has_bias),
     )
+
+
+def depthwise_layer(layer, tensors, grid, plain):
+    input, *_ = tensors
+    batch, channels, *in_sizes = input.shape
+    total = batch * channels * grid[0] * grid[1]
+    if total < LEAST_DEPTHWISE or max(total, input.numel()) > {MOST_ELEMENTS}:
+        return plain(input)
+    sizes = total, channels, *in_sizes, *grid, *layer.stride, *layer.padding, *layer.dilation
+    forms = layer.bias is not None, *layer.weight.shape[2:]
+    key = "depthwise", (*sizes, *forms), input.get_device()
+
+    def kernel():
+        out = input.new_empty((batch, channels, *grid))
+        launch(depthwise_kernel, key[:2], -(-total // {BLOCK}), tensors, out, *sizes, *forms, num_warps=4)
+        return out
+
+    if key not in FASTEST:
+        choose(key, lambda: plain(input), {{"kernel": kernel}})
+    return kernel() if fastest(key) else plain(input)
 
 
 def linear_layer(layer, input):
@@ -162,6 +216,8 @@ LAYER_FORWARDS = {{torch.nn.Conv2d: convolution_layer, torch.nn.Linear: linear_l
 @rewrite(PRODUCT)
 def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Every nn.Conv2d and nn.Linear of a model computes in one Triton kernel, with numbers taken apart ahead.
+
+    Convolutions of each channel by itself have a kernel of their own; those in other groups stay as they are.
 
     For models whose text does not show each layer's sizes, and so only where there are containers of layers or other
     modules. Each layer times the kernel's tiles and the library at the first call of a shape, and stays with the
