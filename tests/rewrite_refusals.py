@@ -22,6 +22,9 @@ PRODUCTS = [
 ]
 FUSIONS = [
     ("call_silu", two(MATRIX, MATRIX, "return a * torch.sigmoid(b)"), "gates something else"),
+    ("call_silu", one("F = x * 2.0\nreturn F * torch.sigmoid(F)"), "calls something of its own F"),
+    ("call_amax", two(MATRIX, MATRIX, "return torch.max(a, b)[0]"), "takes the larger of two"),
+    ("call_amax", one("y = torch.max(x, 1)\nreturn y[0] * 2.0 + y[1]"), "wants the positions too"),
     ("call_gelu", one("return 0.5 * x * (1.0 + torch.erf(x / 2.0))"), "is no GELU"),
     ("call_softmax", one("return torch.exp(x) / torch.sum(torch.exp(x), 1, True)"), "overflows, unlike softmax"),
     (

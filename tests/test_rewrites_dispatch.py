@@ -113,14 +113,53 @@ def test_what_is_no_single_operator_stays_a_layer(layer: str, inputs: str, forwa
     assert rewritten(source, call_layers_directly) is None
 
 
-def test_a_layer_with_a_hook_or_one_that_the_constructor_changes_stays() -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.layer.register_forward_hook(print)",
+        "self.layer = nn.Identity()",
+        "for each in self.children(): each.register_forward_hook(print)",
+        "self.apply(nn.utils.parametrizations.weight_norm)",
+        "setattr(self, 'layer', nn.Identity())",
+        "self.add_module('layer', nn.Identity())",
+        "self._modules['layer'] = nn.Identity()",
+        "alias = self.layer",
+        "nn.utils.spectral_norm(self.layer)",
+        "finish(self)",
+        "self.layer.to(torch.float64)",
+    ],
+)
+def test_a_layer_with_which_the_constructor_does_more_than_make_it_stays(line: str) -> None:
     source = with_layer("nn.Linear(size0, 3)", ROWS)
-    for line in ("self.layer.register_forward_hook(print)", "self.layer = nn.Identity()"):
-        changed = source.replace(
-            "self.layer = nn.Linear(size0, 3)", f"self.layer = nn.Linear(size0, 3)\n        {line}"
-        )
-        assert line in changed
+    changed = source.replace("self.layer = nn.Linear(size0, 3)", f"self.layer = nn.Linear(size0, 3)\n        {line}")
+    assert line in changed
+    assert rewritten(changed, call_layers_directly) is None
+
+
+def test_a_layer_of_a_class_that_inherits_or_that_forward_replaces_stays() -> None:
+    source = with_layer("nn.Linear(size0, 3)", ROWS)
+    inherited = source.replace("class Model(nn.Module)", "class Model(Base)")
+    replaced = source.replace("        return", "        setattr(self, 'layer', nn.Linear(4, 5))\n        return")
+    for changed in (inherited, replaced):
+        assert changed != source
         assert rewritten(changed, call_layers_directly) is None
+
+
+def test_what_initialises_a_layers_weights_is_no_reason_to_leave_it() -> None:
+    init = "self.layer = nn.Linear(size0, 3)\nnn.init.zeros_(self.layer.bias)\nself.layer.weight.data.mul_(2.0)"
+    source = problem("return self.layer(x)", f"torch.randn({ROWS})", init=init, init_arguments="4")
+    candidate = rewritten(source, call_layers_directly)
+    assert candidate is not None
+    assert torch.equal(*outputs(source, candidate))
+
+
+def test_names_of_modules_that_forward_has_for_itself_leave_everything_as_it_is() -> None:
+    source = with_layer("nn.Linear(size0, 3)", ROWS)
+    for name in ("F", "torch"):
+        changed = source.replace("self, x", f"self, {name}").replace("self.layer(x)", f"self.layer({name})")
+        assert f"def forward(self, {name})" in changed
+        assert rewritten(changed, call_layers_directly) is None
+    assert rewritten(source.replace("        return", "        import torch\n        return"), call_layers_directly)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,12 @@ DEPTHWISE = problem(
     init="self.conv = nn.Conv2d(size0, size0, (3, 2), stride=2, padding=(1, 0), dilation=2, groups=size0)",
     init_arguments="3",
 )
+DEPTHWISE_BY_WORDS = problem(
+    "return self.conv(x)",
+    "torch.randn(6, 3, 19, 17)",
+    init="self.conv = nn.Conv2d(in_channels=size0, out_channels=size0, kernel_size=3, groups=size0)",
+    init_arguments="3",
+)
 DEPTHWISE_VOLUMES = problem(
     "return self.conv(x)",
     "torch.randn(2, 4, 7, 9, 8)",
@@ -142,6 +148,7 @@ FITTING = [
     pytest.param(pooling_in_triton, AVERAGED, id="average pooling of volumes"),
     pytest.param(pooling_in_triton, WIDE_AVERAGE, id="average pooling of many"),
     pytest.param(depthwise_in_triton, DEPTHWISE, id="each channel by itself"),
+    pytest.param(depthwise_in_triton, DEPTHWISE_BY_WORDS, id="each channel, by words"),
     pytest.param(depthwise_in_triton, DEPTHWISE_VOLUMES, id="each channel of volumes"),
     pytest.param(depthwise_in_triton, DEPTHWISE_SERIES, id="each channel of series"),
     pytest.param(cumulation_in_triton, SUMS, id="cumulative sums"),

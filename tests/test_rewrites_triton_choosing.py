@@ -174,6 +174,15 @@ def test_a_wrong_result_is_never_close(wrong, size):
         assert not is_close(torch.full_like(one, wrong), one)
 
 
+def test_of_places_none_may_be_off():
+    is_close = in_the_stand_in(SQUARES)["is_close"]
+    truth = torch.randint(0, 20_000, (4096,))
+    other = truth.clone()
+    other[7] += 1
+    assert is_close(truth.clone(), truth)
+    assert not is_close(other, truth)
+
+
 def test_a_tile_that_a_gpu_has_no_room_for_is_none_of_the_fastest():
     names = in_the_stand_in(SQUARES)
     model, reference, inputs = ready(SQUARES, names)

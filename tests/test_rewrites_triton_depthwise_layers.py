@@ -1,5 +1,7 @@
 """Convolutions of each channel by itself, which a model builds in loops: right in their kernel, and when they stay."""
 
+import functools
+
 import pytest
 import torch
 
@@ -72,6 +74,16 @@ def test_few_places_and_pictures_with_their_channels_last_stay_with_the_library(
         assert model(last).is_contiguous(memory_format=torch.channels_last)
         names["LEAST_DEPTHWISE"] = 1 << 18
         torch.testing.assert_close(model(x), reference(x))
+    assert not names["FASTEST"]
+
+
+def test_a_layer_of_very_many_taps_stays_with_the_library():
+    names = program()
+    names["depthwise_kernel"].function = None  # or it would be run
+    layer = torch.nn.Conv2d(2, 2, (13, 5), groups=2)
+    layer.forward = functools.partial(names["LAYER_FORWARDS"][torch.nn.Conv2d], layer)
+    with torch.no_grad():
+        assert layer(torch.randn(1, 2, 20, 20)).shape == (1, 2, 8, 16)
     assert not names["FASTEST"]
 
 

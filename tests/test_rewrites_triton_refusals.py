@@ -32,6 +32,7 @@ from tests.program_builders import defined, problem, rewritten
         (position_in_triton, "return torch.argmax(x)", "torch.randn(4, 5)"),
         (position_in_triton, "return torch.argmax(x, dim=1)", "torch.randint(0, 9, (4, 5))"),
         (position_in_triton, "return torch.argmax(x, dim=0)", "torch.randn(1000000)"),
+        (position_in_triton, "return torch.argmax(x, dim=1)", "torch.randn(0, 4)"),
     ],
     ids=[
         "one operation",
@@ -50,6 +51,7 @@ from tests.program_builders import defined, problem, rewritten
         "a place among all",
         "places of whole numbers",
         "a place in a long row",
+        "no rows",
     ],
 )
 def test_what_no_kernel_is_for_stays(rewrite, forward, inputs):

@@ -3,7 +3,7 @@
 import ast
 from dataclasses import dataclass
 
-_FUNCTION_PLACES = {"torch", "F", "torch.nn.functional", "nn.functional", "torch.special", "torch.linalg"}
+_FUNCTION_PLACES = {"torch", "F", "torch.nn.functional", "nn.functional", "torch.special"}
 _LAYER_PLACES = {"nn", "torch.nn"}
 
 
@@ -31,6 +31,8 @@ def torch_call(node: ast.expr) -> Call | None:
     if len(keywords) != len(node.keywords) or any(isinstance(argument, ast.Starred) for argument in node.args):
         return None
     place = ast.unparse(node.func.value)
+    if place == "torch.linalg":  # whose norm of a matrix is another than torch.norm's
+        return Call(f"linalg.{node.func.attr}", tuple(node.args), keywords, False)
     if place in _FUNCTION_PLACES:
         return Call(node.func.attr, tuple(node.args), keywords, False)
     if place in _LAYER_PLACES or place.split(".")[0] in {"math", "np"} or place == "super()":

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from tasks.variants.kernels.calls import torch_call
 from tasks.variants.kernels.model import Model
-from tasks.variants.kernels.nodes import Leaf, Node, Reduce, Unsupported, contains
-from tasks.variants.kernels.reader import Reader
+from tasks.variants.kernels.nodes import Leaf
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.steps import Site, Step, single_assignment
 from tasks.variants.kernels.values import Shape
@@ -19,7 +18,7 @@ class Position:
     """The first place of an extremum along one dimension of a full shape, and the step that it is written in."""
 
     is_largest: bool
-    argument: Node
+    argument: Leaf
     full: Shape
     dim: int
     shape: Shape
@@ -54,16 +53,10 @@ def _position_at(place: int, model: Model, steps: list[Step], shapes: Shapes) ->
     if not full or not isinstance(dim, int) or not isinstance(is_kept, bool) or dim not in range(-len(full), len(full)):
         return None
     dim %= len(full)
-    try:
-        argument = Reader(shapes, {}).read(source)
-    except Unsupported:
-        return None
-    if contains(argument, Reduce):
-        argument = Leaf(ast.unparse(source), full)
     kept = (1,) if is_kept else ()
     return Position(
         is_largest=_LARGEST[call.name],
-        argument=argument,
+        argument=Leaf(ast.unparse(source), full),  # computed here, what PyTorch makes equal might not be
         full=full,
         dim=dim,
         shape=(*full[:dim], *kept, *full[dim + 1 :]),

@@ -26,6 +26,8 @@ _DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "output_padding": 0, "gro
 def multiplied(left: Value, right: Value) -> Value:
     if not isinstance(left, Tensor) or not isinstance(right, Tensor) or not left.shape or not right.shape:
         return None
+    if not left.is_float or not right.is_float:
+        return None
     if len(left.shape) == 1 or len(right.shape) == 1:
         return Tensor(right.shape[:-2] + right.shape[-1:] if len(left.shape) == 1 else left.shape[:-1])
     batch = broadcast(left.shape[:-2], right.shape[:-2])
@@ -101,6 +103,11 @@ def convolved(layer: Layer, shape: Shape) -> dict[str, Any] | None:
 def has_bias(layer: Layer) -> Value:
     """Whether a convolution adds one, as far as the text tells."""
     return _settings(layer, layer.kind[:-2]).get("bias", True)
+
+
+def out_channels(layer: Layer) -> Value:
+    """Of a convolution."""
+    return _settings(layer, layer.kind[:-2]).get("out_channels")
 
 
 def _settings(layer: Layer, kind: str) -> dict[str, object]:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from tasks.variants.kernels.calls import Call, layer_called, layer_made, torch_call
-from tasks.variants.kernels.results import multiplied, rearranged, through_layer
+from tasks.variants.kernels.results import multiplied, out_channels, rearranged, through_layer
 from tasks.variants.kernels.values import Layer, Shape, Tensor, Value, broadcast, is_number, is_size, reduced
 
 _CREATION = {"randn", "rand", "zeros", "ones", "empty"}
@@ -75,16 +75,17 @@ class Shapes:
         if text in self.values:
             return self.values[text]
         match self.of(node.value):
-            case Tensor(shape=shape):
-                return {"shape": shape, "T": Tensor(shape[::-1]), "ndim": len(shape)}.get(node.attr)
+            case Tensor(shape=shape, is_float=is_float):
+                return {"shape": shape, "T": Tensor(shape[::-1], is_float), "ndim": len(shape)}.get(node.attr)
             case (first, *_) if node.attr == "values":
                 return first
             case Layer(kind="Linear", arguments=(int(columns), int(rows), *_)):
                 return {"weight": Tensor((rows, columns)), "bias": Tensor((rows,))}.get(node.attr)
             case Layer(kind="LayerNorm" | "RMSNorm", arguments=(int(size), *_)):
                 return Tensor((size,)) if node.attr in ("weight", "bias") else None
-            case Layer(kind="Conv1d" | "Conv2d" | "Conv3d", arguments=(_, int(channels), *_)) if node.attr == "bias":
-                return Tensor((channels,))
+            case Layer(kind="Conv1d" | "Conv2d" | "Conv3d") as layer if node.attr == "bias":
+                channels = out_channels(layer)
+                return Tensor((channels,)) if is_size(channels) else None  # type: ignore[arg-type]
         return None
 
     def _binary(self, node: ast.BinOp) -> Value:
@@ -187,7 +188,8 @@ class Shapes:
             return multiplied(first, values[1] if len(values) > 1 else None)
         if call.name == "linear" and isinstance(weight := values[1], Tensor):
             return Tensor((*shape[:-1], weight.shape[0]))
-        return rearranged(call.name, shape, values[1:], {k: self.of(v) for k, v in call.keywords.items()})
+        moved = rearranged(call.name, shape, values[1:], {k: self.of(v) for k, v in call.keywords.items()})
+        return Tensor(moved.shape, first.is_float) if isinstance(moved, Tensor) and isinstance(first, Tensor) else moved
 
     def _reduction(self, call: Call, shape: Shape) -> Value:
         place = 2 if call.name == "norm" else 1

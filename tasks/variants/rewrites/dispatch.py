@@ -1,10 +1,10 @@
 """Rewrites for forwards of which Python takes longer to say what is to be done than the device takes to do it.
 
 A layer that is called asks for its hooks, for its parameters by name, and passes through two or three functions before
-it comes to the operator; a loss of torch.nn.functional looks for subclasses and broadcasts what has one shape. On a
-small operator that is a tenth of the time and more.
+it comes to the operator; a loss of torch.nn.functional looks for subclasses and broadcasts what has one shape.
 """
 
+import ast
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,15 +13,27 @@ import libcst as cst
 
 from tasks.variants.kernels.model import read_model
 from tasks.variants.kernels.values import Layer, Tensor
-from tasks.variants.names import walk
-from tasks.variants.rewrites.forward import find_method, parse_statements, statements_of, with_statements
+from tasks.variants.names import walk, words
+from tasks.variants.rewrites.forward import (
+    find_method,
+    parse_statements,
+    shadows_imports,
+    statements_of,
+    with_statements,
+)
 from tasks.variants.rewrites.matching import Match
 from tasks.variants.rewrites.reading import dotted_name
 from tasks.variants.rewrites.rules import replace_one, rule
-from tasks.variants.rewriting import rewrite
+from tasks.variants.rewriting import ENTRY, rewrite
 from tasks.variants.text import text_of
 
 DISPATCH = "dispatch"
+_REACHING = words(
+    "add_module register_module apply children modules named_children named_modules _modules __dict__ __setattr__ "
+    "get_submodule set_submodule to half double float bfloat16 cuda cpu type compile load_state_dict _apply "
+    "register_forward_hook register_forward_pre_hook register_full_backward_hook setattr delattr vars exec eval"
+)
+"""Ways to a layer that do not name it, as functions or as attributes of self."""
 _WEIGHTS = '{own}["weight"], {own}["bias"]'
 _CONVOLUTION = f"{{x}}, {_WEIGHTS}, {{layer}}.stride, {{layer}}.padding"
 _POOLING = "{x}, {layer}.kernel_size, {layer}.stride, {layer}.padding"
@@ -41,7 +53,7 @@ class _Direct:
 _DIRECT = {
     "Linear": _Direct(f"F.linear({{x}}, {_WEIGHTS})"),
     "LayerNorm": _Direct(f"torch.layer_norm({{x}}, {{layer}}.normalized_shape, {_WEIGHTS}, {{layer}}.eps)"),
-    "GroupNorm": _Direct(f"torch.group_norm({{x}}, {{layer}}.num_groups, {_WEIGHTS}, {{layer}}.eps)"),
+    "GroupNorm": _Direct(f"F.group_norm({{x}}, {{layer}}.num_groups, {_WEIGHTS}, {{layer}}.eps)"),
     "AvgPool1d": _Direct(f"torch.avg_pool1d({_POOLING}, {{layer}}.ceil_mode, {{layer}}.count_include_pad)"),
     **{
         f"AvgPool{dims}d": _Direct(
@@ -76,22 +88,25 @@ _DIRECT = {
 
 @rewrite(DISPATCH)
 def call_layers_directly(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """Convolutions, linear layers, norms and poolings are called as the operators that they are.
+    """Convolutions, linear layers, layer and group norms, max and average poolings are called as their operators.
 
-    Their settings and parameters are read from them at every call. Assumes that they stay of the class that the
-    constructor gives them, that nobody hooks them, and that their parameters are theirs rather than computed.
+    Their settings and parameters are read from them at every call. Where the text of the class does more with a layer,
+    or with all, than to make it, to call it and to read its attributes, it stays. Assumes that nobody else gives them
+    another class, hooks, or parameters that are computed.
     """
     forward, model = find_method(program, "forward"), read_model(text_of(program))
-    if forward is None or model is None:
+    if forward is None or model is None or shadows_imports(forward):
         return None
+    plain = _only_called(text_of(program))
     calls: dict[cst.CSTNode, tuple[str, _Direct]] = {}
     for node in walk(forward):
         match node:
             case cst.Call(func=func, args=[cst.Arg(keyword=None, star="")]):
                 name = dotted_name(func) or ""
                 layer = model.shapes.values.get(name)
-                if name.count(".") == 1 and isinstance(layer, Layer) and (direct := _direct(layer)):
-                    calls[node] = name.removeprefix("self."), direct
+                attribute = name.removeprefix("self.")
+                if attribute in plain and isinstance(layer, Layer) and (direct := _direct(layer)):
+                    calls[node] = attribute, direct
     taken = {node.value for node in walk(program) if isinstance(node, cst.Name)}
     names = {name: f"{name}_layer" for name, _ in calls.values()}
     owned = {name: f"{name}_own" for name, direct in calls.values() if "{own}" in direct.text}
@@ -121,6 +136,44 @@ def _same_shape(match: Match) -> bool:
     model = read_model(text_of(match.view.program))
     a, b = (model.shapes.values.get(match.holes[hole].head) if model else None for hole in ("_a", "_b"))
     return isinstance(a, Tensor) and isinstance(b, Tensor) and a == b
+
+
+def _only_called(code: str) -> set[str]:
+    """Attributes of ModelNew that its text does no more with than to assign them, call them and read theirs."""
+    entry = next(each for each in ast.parse(code).body if isinstance(each, ast.ClassDef) and each.name == ENTRY)
+    parents = {child: node for node in ast.walk(entry) for child in ast.iter_child_nodes(node)}
+    found, handed_on = set[str](), set[str]()
+    if [ast.unparse(base) for base in entry.bases] not in (["nn.Module"], ["torch.nn.Module"]):
+        return found
+    for node in ast.walk(entry):
+        if not isinstance(node, ast.Name):
+            continue
+        own = parents[node]
+        if node.id in _REACHING or (node.id == "self" and not _is_of_super(own) and not isinstance(own, ast.Attribute)):
+            return set()
+        if node.id == "self" and isinstance(own, ast.Attribute):
+            if own.attr in _REACHING:
+                return set()
+            (found if _is_plain_use(own, parents) else handed_on).add(own.attr)
+    return {name for name in found - handed_on if not name.startswith("__")}  # which a class calls otherwise inside
+
+
+def _is_of_super(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "super"
+
+
+def _is_plain_use(node: ast.Attribute, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    match parents[node]:
+        case ast.Assign(targets=[target]):
+            return target is node
+        case ast.Call(func=called):
+            return called is node
+        case ast.Attribute(ctx=ast.Load()) as attribute:  # not of what it can do, such as to take hooks
+            match parents[attribute]:
+                case ast.Call(func=called):
+                    return called is not attribute
+            return True
+    return False
 
 
 def _direct(layer: Layer) -> _Direct | None:

@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import libcst as cst
 
-from tasks.variants.names import defined_names, substituted, used_names, walk
+from tasks.variants.layout import KNOWN_IMPORTS
+from tasks.variants.names import defined_names, names_bound_in, substituted, used_names, walk
 
 _VERSION = "__"
 _WRITING_METHOD = re.compile(r"[a-z].*[^_]_")
@@ -75,6 +76,19 @@ def returned(statement: cst.CSTNode) -> cst.BaseExpression | None:
 
 def parse_statements(text: str) -> list[cst.BaseStatement]:
     return [*cst.parse_module(text).body]
+
+
+def shadows_imports(function: cst.FunctionDef) -> bool:
+    """Whether something of its own, but no import, is called like a module that a replacement may name."""
+    others = [each for each in statements_of(function) if not _imports(each)]
+    return not {*parameters_of(function), *names_bound_in(others)}.isdisjoint(KNOWN_IMPORTS)
+
+
+def _imports(statement: cst.CSTNode) -> bool:
+    match statement:
+        case cst.SimpleStatementLine(body=[cst.Import() | cst.ImportFrom()]):
+            return True
+    return False
 
 
 def is_compound(statement: cst.CSTNode) -> bool:

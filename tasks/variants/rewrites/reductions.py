@@ -89,7 +89,10 @@ def scan_by_triangle(program: cst.Module, rng: random.Random) -> cst.Module | No
 
 @rewrite("fusion")
 def call_amax(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """The values of torch.max along a dimension are torch.amax, which finds no positions. Assumes nothing."""
+    """The values of torch.max along a dimension are torch.amax, which finds no positions.
+
+    Assumes no gradient where the largest entries are equal: torch.max gives it to one of them, torch.amax to all.
+    """
     rules = [
         rule(f"torch.{name}(_x, {dims})", f"torch.{name}(_x, {dims})", when=_finds_positions)
         for name in ("amax", "amin")
@@ -99,7 +102,11 @@ def call_amax(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 
 def _finds_positions(match: Match) -> bool:
-    return not isinstance(match.site.node, cst.Call)
+    """Whether a pair is made, of which nobody sees the positions."""
+    match match.site.node:
+        case cst.Subscript(value=cst.Call()) | cst.Attribute(value=cst.Call()):
+            return match.number("_d") is not None
+    return False
 
 
 @rewrite("fusion")

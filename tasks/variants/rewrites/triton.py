@@ -167,6 +167,8 @@ def _with_kernel(program: cst.Module, kernel_in: Callable[[Model, str], Found | 
     if _OWN_ARGUMENTS & set(site.inputs):
         return None
     shapes = [_shape_of(leaf, model) for leaf in kernel.tensors]
+    if any(0 in shape for shape in (kernel.out_shape, *shapes)):
+        return None
     return _with_fused(program, forward, site, kernel, number, shapes)
 
 

@@ -23,6 +23,8 @@ from tasks.variants.text import text_of
 
 _CONTAINER = re.compile(r"\b(Sequential|ModuleList)\(")
 _LAYER = re.compile(r"\b(Conv2d|Linear)\(")
+MOST_TAPS = 64
+"""Of a convolution of each channel by itself, whose kernel has a line for each."""
 LEAST_DEPTHWISE = 1 << 18
 """With fewer places a convolution of each channel by itself takes about as long as it takes to launch; an estimate."""
 # One kernel for all of them, whose sizes are arguments: networks have dozens of layers, and each would take seconds to
@@ -164,7 +166,8 @@ def depthwise_layer(layer, tensors, grid, plain):
     input, *_ = tensors
     batch, channels, *in_sizes = input.shape
     total = batch * channels * grid[0] * grid[1]
-    if total < LEAST_DEPTHWISE or max(total, input.numel()) > {MOST_ELEMENTS}:
+    is_too_much = max(total, input.numel()) > {MOST_ELEMENTS} or layer.weight[0].numel() > {MOST_TAPS}
+    if total < LEAST_DEPTHWISE or is_too_much:
         return plain(input)
     sizes = total, channels, *in_sizes, *grid, *layer.stride, *layer.padding, *layer.dilation
     forms = layer.bias is not None, *layer.weight.shape[2:]

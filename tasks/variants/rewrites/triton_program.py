@@ -72,6 +72,8 @@ UNUSABLE = (
 
 def is_close(out, truth):
     # Compilers make mistakes: ptxas 12.8 got one tile of one convolution wrong.
+    if not truth.is_floating_point():
+        return torch.equal(out, truth)
     known = torch.isfinite(truth)
     truth = torch.where(known, truth, 0.0)
     size = truth.abs().max().clamp(min=1e-30)

@@ -13,6 +13,7 @@ from tasks.variants.rewrites.forward import (
     find_method,
     grown_lists,
     read_counts,
+    shadows_imports,
     single_assignment,
     statements_of,
     writes_in_place,
@@ -66,10 +67,10 @@ class View:
 
 @lru_cache(maxsize=64)
 def view_of(program: cst.Module) -> View | None:
-    """The view of a program; None where it has no forward with an ordinary body."""
+    """The view of a program; None where it has no forward with an ordinary body, or other names for modules."""
     single = single_assignment(program)
     forward = find_method(single, "forward") if single else None
-    if single is None or forward is None:
+    if single is None or forward is None or shadows_imports(forward):
         return None
     modules, known = attributes_of(single)
     known |= inputs_of(single, forward, known)
