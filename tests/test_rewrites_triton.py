@@ -79,7 +79,7 @@ PLACES_OF_EQUALS = problem(
 )
 PLACES_OF_ZEROS = problem("return torch.argmax(x * 0.0, dim=1)", "torch.randn(70, 4)")
 PLACES_IN_LONG_ROWS = problem("return torch.argmin(torch.relu(x + 3.0), 1)", "torch.randn(8, 20000)")
-PLACE_IN_A_ROW = problem("return x.argmax(0)", "torch.randn(300, 1)")
+PLACE_IN_A_ROW = problem("return x.argmax(0) * 2 + 1", "torch.randn(300, 1)")
 POOLED = problem(
     "x = F.leaky_relu(x - self.bias, 0.1)\nx = self.pool(x)\nreturn torch.tanh(x) * 2.0",
     "torch.randn(2, 5, 19, 23)",

@@ -1,13 +1,15 @@
 """Where along a dimension the largest or the smallest value is: torch.argmax and torch.argmin."""
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tasks.variants.kernels.calls import torch_call
+from tasks.variants.kernels.expressions import expressions
 from tasks.variants.kernels.model import Model
 from tasks.variants.kernels.nodes import Leaf
 from tasks.variants.kernels.shapes import Shapes
-from tasks.variants.kernels.steps import Site, Step, single_assignment
+from tasks.variants.kernels.steps import Site
 from tasks.variants.kernels.values import Shape
 
 _LARGEST = {"argmax": True, "argmin": False}
@@ -33,18 +35,12 @@ class Position:
 
 def position(model: Model) -> Position | None:
     """The last argmax or argmin of a forward along a dimension that the text names."""
-    steps = single_assignment(model)
-    if steps is None or any(step.bound for step in steps):
-        return None
-    shapes = Shapes(dict(model.shapes.values))
-    for step in steps[:-1]:
-        shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
-    found = (_position_at(place, model, steps, shapes) for place in reversed(range(len(steps))))
+    found = (_position_at(*where) for where in expressions(model))
     return next((each for each in found if each is not None), None)
 
 
-def _position_at(place: int, model: Model, steps: list[Step], shapes: Shapes) -> Position | None:
-    call = torch_call(steps[place].value)  # type: ignore[arg-type]
+def _position_at(node: ast.expr, shapes: Shapes, site: Callable[[], Site]) -> Position | None:
+    call = torch_call(node)
     if call is None or call.name not in _LARGEST or not call.operands or set(call.keywords) - {"dim", "keepdim"}:
         return None
     source, keepdim = call.operands[0], call.argument(2, "keepdim")
@@ -60,5 +56,5 @@ def _position_at(place: int, model: Model, steps: list[Step], shapes: Shapes) ->
         full=full,
         dim=dim,
         shape=(*full[:dim], *kept, *full[dim + 1 :]),
-        site=Site.of(model, steps, [place]),
+        site=site(),
     )

@@ -2,7 +2,7 @@
 
 All of them assume float32 throughout and fall back to the steps that the kernel replaces wherever a tensor is not on
 the current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile, and where the
-kernel was no faster than those steps at the first call, or computed something else. Inputs may lie in memory as they
+kernel was no faster than those steps when it was chosen, or computed something else. Inputs may lie in memory as they
 like; outputs of kernels are new and contiguous, and parameters are read at every call.
 """
 

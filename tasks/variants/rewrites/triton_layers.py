@@ -223,9 +223,9 @@ def layers_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | No
     Convolutions of each channel by itself have a kernel of their own; those in other groups stay as they are.
 
     For models whose text does not show each layer's sizes, and so only where there are containers of layers or other
-    modules. Each layer times the kernel's tiles and the library at the first call of a shape, and stays with the
-    library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do, and one thread at a
-    time; falls back to the layer itself as they do, and where something is not contiguous.
+    modules. Each layer times the kernel's tiles and the library at the first call of a shape (captured, at the second),
+    and stays with the library where that is the fastest. Assumes what product_in_triton and convolution_in_triton do,
+    and one thread at a time; falls back to the layer itself as they do, and where something is not contiguous.
     """
     has_parts = _CONTAINER.search(text_of(program)) or sum(isinstance(each, cst.ClassDef) for each in program.body) > 1
     if not has_parts or not _LAYER.search(text_of(program)):

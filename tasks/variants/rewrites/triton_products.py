@@ -83,10 +83,11 @@ def product{number}({parameters}, out_shape={out_shape}):
 def product_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """The largest matrix product, of matrices, of batches of them or in a linear layer, becomes a kernel.
 
-    The first call with a GPU tries several tiles, and stays with the library where none is faster. Assumes float32
-    throughout, no numbers beyond 1e31 but infinities, nothing of weight in what is 2^-28 of the largest among 64 that
-    are summed, and that nobody hooks a linear layer; falls back to the product itself wherever a tensor is not on the
-    current GPU, has another dtype or shape, or asks for a gradient, under autocast and in torch.compile.
+    The first call with a GPU (the second, where a graph is captured) tries several tiles, and stays with the library
+    where none is faster. Assumes float32 throughout, no numbers beyond 1e31 but infinities, nothing of weight in what
+    is 2^-28 of the largest among 64 that are summed, and that nobody hooks a linear layer; falls back to the product
+    itself wherever a tensor is not on the current GPU, has another dtype or shape, or asks for a gradient, under
+    autocast and in torch.compile.
     """
     model, forward = read_model(text_of(program)), find_method(program, "forward")
     if model is None or forward is None:

@@ -208,9 +208,9 @@ RECURRENT_FORWARDS = {{torch.nn.LSTM: lstm_layer, torch.nn.GRU: gru_layer}}
 def recurrence_in_triton(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """Every step of nn.LSTM and nn.GRU is one Triton kernel: of all layers at once, or of the two directions of one.
 
-    The first call of a shape times the kernel's tiles and the library, and stays with the library where that is the
-    fastest. Assumes what layers_in_triton does. Falls back to the layer itself as that does, and for packed sequences,
-    inputs without a batch, projections, and dropout while training.
+    The first call of a shape (captured, the second) times the kernel's tiles and the library, and stays with the
+    library where that is the fastest. Assumes what layers_in_triton does. Falls back to the layer itself as that does,
+    and for packed sequences, inputs without a batch, projections, and dropout while training.
     """
     found = set(_LAYER.findall(text_of(program)))
     if not found or found & names_bound_in(program.body):  # of somebody's own
