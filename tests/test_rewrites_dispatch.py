@@ -146,7 +146,9 @@ def test_a_layer_of_a_class_that_inherits_or_that_forward_replaces_stays() -> No
 
 
 def test_what_initialises_a_layers_weights_is_no_reason_to_leave_it() -> None:
-    init = "self.layer = nn.Linear(size0, 3)\nnn.init.zeros_(self.layer.bias)\nself.layer.weight.data.mul_(2.0)"
+    init = (
+        "self.layer = nn.Linear(size0, 3)\nnn.init.zeros_(self.layer.bias)\nself.layer.weight.data.mul_(float(size0))"
+    )
     source = problem("return self.layer(x)", f"torch.randn({ROWS})", init=init, init_arguments="4")
     candidate = rewritten(source, call_layers_directly)
     assert candidate is not None

@@ -17,20 +17,25 @@ _LARGEST = {"argmax": True, "argmin": False}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Position:
-    """The first place of an extremum along one dimension of a full shape, and the step that it is written in."""
+    """The first place of an extremum along one dimension of a tensor, and the step that it is written in."""
 
     is_largest: bool
     argument: Leaf
-    full: Shape
+    """Not what is computed in the kernel: there other values might be equal than PyTorch makes."""
     dim: int
-    shape: Shape
-    """Of the result."""
+    is_kept: bool
     site: Site
 
     @property
     def kept(self) -> Shape:
-        """The shape of the result with the dimension in it."""
-        return (*self.full[: self.dim], 1, *self.full[self.dim + 1 :])
+        """The shape of the result with the dimension in it, whether or not it stays."""
+        full = self.argument.shape
+        return (*full[: self.dim], 1, *full[self.dim + 1 :])
+
+    @property
+    def shape(self) -> Shape:
+        """Of the result."""
+        return self.kept if self.is_kept else (*self.kept[: self.dim], *self.kept[self.dim + 1 :])
 
 
 def position(model: Model) -> Position | None:
@@ -48,13 +53,5 @@ def _position_at(node: ast.expr, shapes: Shapes, site: Callable[[], Site]) -> Po
     is_kept = keepdim is not None and shapes.of(keepdim)
     if not full or not isinstance(dim, int) or not isinstance(is_kept, bool) or dim not in range(-len(full), len(full)):
         return None
-    dim %= len(full)
-    kept = (1,) if is_kept else ()
-    return Position(
-        is_largest=_LARGEST[call.name],
-        argument=Leaf(ast.unparse(source), full),  # computed here, what PyTorch makes equal might not be
-        full=full,
-        dim=dim,
-        shape=(*full[:dim], *kept, *full[dim + 1 :]),
-        site=site(),
-    )
+    leaf = Leaf(ast.unparse(source), full)
+    return Position(is_largest=_LARGEST[call.name], argument=leaf, dim=dim % len(full), is_kept=is_kept, site=site())

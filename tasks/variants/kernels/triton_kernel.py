@@ -71,12 +71,11 @@ def triton_kernel_for_position(position: Position, name: str) -> TritonKernel:
     Raises:
         Unsupported: likewise.
     """
-    tensors, scalars = _read(position.argument)
-    leaves = tuple((leaf.text, leaf.shape) for leaf in tensors)
-    nest = Fixed(position.full, position.dim, position.dim + 1, leaves)
-    writer = TritonWriter(nest, _names([*tensors, *scalars]), Leaf("out", position.kept), is_reduced=True)
+    leaf = position.argument
+    nest = Fixed(leaf.shape, position.dim, position.dim + 1, ((leaf.text, leaf.shape),))
+    writer = TritonWriter(nest, _names([leaf]), Leaf("out", position.kept), is_reduced=True)
     writer.write_position(position)
-    return _kernel(writer, name, tensors, scalars, position.shape, out_dtype="torch.int64")
+    return _kernel(writer, name, [leaf], [], position.shape, out_dtype="torch.int64")
 
 
 def _kernel(

@@ -234,18 +234,17 @@ class TritonWriter:
             self.line(f"{found} = tl.where({taken}, {value}, {found})")
         else:
             counted = f"tl.where({' & '.join(edges)}, {value}, 0.0)" if edges else value
-            self.line(f"{found} += {_times_weight(counted, self._weight(window, row, total))}")
+            weight = f" * {self._weight(window, window.weight, row, total)}" if window.weight else ""
+            self.line(f"{found} += {counted}{weight}")
         self.inside, self.names, self.depth = None, outer, self.depth - loops
         return self._let(f"{found} / {turns}.0") if window.kind == "mean" else found
 
-    def _weight(self, window: Window, row: str, total: int) -> str | None:
-        """The weight of what is under the window at its place k0, k1, ... for the channel of each element."""
-        if window.weight is None:
-            return None
+    def _weight(self, window: Window, weight: Leaf, row: str, total: int) -> str:
+        """The name of the weight at the place k0, k1, ... of a window, for the channel of each element."""
         strides = [math.prod(window.kernel[dim + 1 :]) for dim in range(len(window.kernel))]
         place = " + ".join(_times(f"k{dim}", stride) for dim, stride in enumerate(strides))
         at = f"{row} % {window.shape[1]} * {math.prod(window.kernel)} + {place}"
-        return self._let(f"tl.load({self.leaf_names[window.weight]} + {at}, mask=at < {total})")
+        return self._let(f"tl.load({self.leaf_names[weight]} + {at}, mask=at < {total})")
 
     def _place(self, leaf: Leaf) -> tuple[str, str]:
         """Where the element of a tensor lies, and the condition that there is one."""
@@ -294,10 +293,6 @@ class TritonWriter:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
-
-
-def _times_weight(text: str, weight: str | None) -> str:
-    return text if weight is None else f"{text} * {weight}"
 
 
 def _times(text: str, factor: int) -> str:

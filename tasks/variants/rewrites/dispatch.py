@@ -28,12 +28,14 @@ from tasks.variants.rewriting import ENTRY, rewrite
 from tasks.variants.text import text_of
 
 DISPATCH = "dispatch"
-_REACHING = words(
+_REACHING = words("setattr delattr vars exec eval")
+"""Functions that reach a layer without naming it."""
+_REACHING_METHODS = words(
     "add_module register_module apply children modules named_children named_modules _modules __dict__ __setattr__ "
     "get_submodule set_submodule to half double float bfloat16 cuda cpu type compile load_state_dict _apply "
-    "register_forward_hook register_forward_pre_hook register_full_backward_hook setattr delattr vars exec eval"
+    "register_forward_hook register_forward_pre_hook register_full_backward_hook"
 )
-"""Ways to a layer that do not name it, as functions or as attributes of self."""
+"""Attributes of a module by which it reaches all of its layers."""
 _WEIGHTS = '{own}["weight"], {own}["bias"]'
 _CONVOLUTION = f"{{x}}, {_WEIGHTS}, {{layer}}.stride, {{layer}}.padding"
 _POOLING = "{x}, {layer}.kernel_size, {layer}.stride, {layer}.padding"
@@ -152,7 +154,7 @@ def _only_called(code: str) -> set[str]:
         if node.id in _REACHING or (node.id == "self" and not _is_of_super(own) and not isinstance(own, ast.Attribute)):
             return set()
         if node.id == "self" and isinstance(own, ast.Attribute):
-            if own.attr in _REACHING:
+            if own.attr in _REACHING_METHODS:
                 return set()
             (found if _is_plain_use(own, parents) else handed_on).add(own.attr)
     return {name for name in found - handed_on if not name.startswith("__")}  # which a class calls otherwise inside
