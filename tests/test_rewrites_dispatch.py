@@ -213,13 +213,19 @@ def test_what_fits_no_kernel_is_called_directly_before_it_is_compiled_or_capture
     assert third == ("call_layers_directly", "benchmark_convolutions")
 
 
-def test_the_librarys_own_function_comes_second_where_a_kernel_comes_first() -> None:
-    recipes = recipes_of(problem("return x * torch.sigmoid(x)", "torch.randn(70, 40)"))
+def test_the_librarys_own_function_is_what_a_kernel_competes_with_and_comes_second() -> None:
+    recipes = recipes_of(problem("return torch.max(x, dim=1)[0]", "torch.randn(70, 40)"))
     first, second, third, *_ = recipes
-    assert first == ("elementwise_in_triton", "compile_and_replay")
-    assert second == ("call_silu", "compile_and_replay")
-    assert third == ("call_silu",)
-    assert "return F.silu(x)" in recipes[third]
+    assert first == ("call_amax", "reduction_in_triton", "compile_and_replay")
+    assert "def plain0(x):\n    return torch.amax(x, dim=1)" in recipes[first]
+    assert second == ("call_amax", "compile_and_replay")
+    assert third == ("call_amax",)
+
+
+def test_what_the_library_does_in_one_function_needs_no_kernel() -> None:
+    recipes = recipes_of(problem("return x * torch.sigmoid(x)", "torch.randn(70, 40)"))
+    assert next(iter(recipes)) == ("call_silu", "compile_and_replay")
+    assert "return F.silu(x)" in recipes["call_silu",]
 
 
 def test_extrema_of_which_the_places_are_not_wanted_are_found_without_them() -> None:

@@ -242,6 +242,72 @@ def test_a_kernel_that_is_no_faster_or_computes_something_else_gives_way_to_its_
         names["FASTEST"].clear()
 
 
+def test_asking_whether_a_kernel_fits_is_part_of_its_time():
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(rewritten(CHAIN, elementwise_in_triton)))
+    model, _, inputs = ready(CHAIN, names)
+    asked, fits, timed = [], names["fits"], []
+    names["fits"] = lambda *given: asked.append(given) or fits(*given)
+
+    def times(calls):
+        for call in calls:
+            before = len(asked)
+            call()
+            timed.append(len(asked) - before)
+        return always([1.0, 2.0])
+
+    names["triton_best_ms"] = times
+    with torch.no_grad():
+        model(*inputs)
+    assert timed == [0, 1]
+
+
+def settled_names(*chosen):
+    """A program of two kernels, and what was found to be the fastest for each, alone and in a graph."""
+    source = problem(
+        "x = F.gelu(self.linear(x)) * 2.0\nreturn torch.tanh(self.linear(x)) + 1.0",
+        "torch.randn(70, 37)",
+        init="self.linear = nn.Linear(size0, size0)",
+        init_arguments="37",
+    )
+    both = ("elementwise_in_triton", "elementwise_in_triton", "replay_as_graph")
+    with triton_on_the_processor():
+        names = use_kernels(defined.__wrapped__(recipes_of(source)[both]))
+    for number, ways in enumerate(chosen):
+        names["FASTEST"]["fused", number, -1] = ways
+    return source, names
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(None, "kernel"), ("kernel", None), (None, None), ("kernel", "kernel")], ids=str
+)
+def test_once_a_plain_forward_is_settled_nobody_asks_for_a_kernel_that_does_not_pay(first, second):
+    source, names = settled_names([first, "kernel"], [second, None])
+    names["graph_without_asking"]()
+    asked, fits = [], names["fits"]
+    names["fits"] = lambda *given: asked.append(given) or fits(*given)
+    model, reference, inputs = ready(source, names)
+    with torch.no_grad():
+        torch.testing.assert_close(names["PlainModel"].forward(model, *inputs), reference(*inputs))
+    assert len(asked) == [first, second].count("kernel")
+
+
+def test_a_kernel_that_pays_on_one_device_stays_for_others():
+    _, names = settled_names([None, None], [None, None])
+    names["FASTEST"]["fused", 1, 5] = ["kernel", None]
+    before = names["fused0"], names["fused1"]
+    names["graph_without_asking"]()
+    assert names["fused0"] is names["plain0"]
+    assert names["fused1"] is before[1]
+
+
+def test_a_kernel_that_was_never_timed_may_still_be():
+    _, names = settled_names()
+    before = names["fused0"]
+    names["graph_without_asking"]()
+    assert names["fused0"] is before
+
+
 @pytest.mark.gpu
 @needs_gpu
 def test_on_a_gpu_a_kernel_is_timed_beside_what_it_replaces():

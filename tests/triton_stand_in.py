@@ -38,31 +38,37 @@ class Pointer:
 
 
 class Kernel:
-    """A kernel that is launched with `kernel[grid](...)`, as often as one likes with what the first launch returns."""
+    """A kernel that is launched with `kernel[grid](...)`, and then with `run` of what that returns."""
+
+    packed_metadata = ()
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.function = function
         self.programs_run = 0
+
+    def run(self, programs: int, _y: int, _z: int, stream: int, function: Any, *others: Any) -> None:
+        assert (stream, function) == (0, self.function)
+        assert others[:4] == (self.packed_metadata, None, None, None), "metadata, and nobody who listens"
+        self._launch(programs, others[4:])
 
     def __call__(self, *arguments: Any) -> Any:
         """Within another kernel."""
         return self.function(*arguments)
 
     def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., "Kernel"]:
-        def launch(*arguments: Any, num_warps: int | None = None, num_stages: int = 3) -> Kernel:
-            assert (num_warps is None) == (len(grid) == 3), "options are for the first launch"
-            for number in random.Random(0).sample(range(grid[0]), grid[0]):  # a GPU runs them in any order
-                PROGRAM[0] = number
-                self.function(
-                    *[
-                        Pointer(each.view(-1), torch.tensor(0)) if isinstance(each, Tensor) else each
-                        for each in arguments
-                    ]
-                )
-                self.programs_run += 1
+        def launch(*arguments: Any, num_warps: int, num_stages: int = 3) -> Kernel:
+            self._launch(*grid, arguments)
             return self
 
         return launch
+
+    def _launch(self, programs: int, arguments: Sequence[Any]) -> None:
+        for number in random.Random(0).sample(range(programs), programs):  # a GPU runs them in any order
+            PROGRAM[0] = number
+            self.function(
+                *[Pointer(each.view(-1), torch.tensor(0)) if isinstance(each, Tensor) else each for each in arguments]
+            )
+            self.programs_run += 1
 
 
 PROGRAM = [0]
@@ -162,7 +168,9 @@ def triton_on_the_processor() -> Iterator[None]:
     vars(language).update(_language(), extra=extra)
     errors = types.SimpleNamespace(OutOfResources=MemoryError, PTXASError=SyntaxError)
     vars(triton).update(jit=_jit, language=language, CompilationError=SyntaxError)
-    vars(triton).update(runtime=types.SimpleNamespace(errors=errors))
+    active = types.SimpleNamespace(get_current_stream=lambda device: 0)
+    driver = types.SimpleNamespace(active=active)
+    vars(triton).update(runtime=types.SimpleNamespace(errors=errors, driver=driver))
     vars(extra).update(libdevice=libdevice)
     sys.modules.update(zip(MODULES, (triton, language, extra, libdevice), strict=True))
     try:

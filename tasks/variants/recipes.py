@@ -57,38 +57,35 @@ class RecipeProvider:
 
     def _programs(self, problem: Problem, rng: random.Random) -> Iterator[Composed]:
         plain = as_candidate_program(problem.source)
-        start = laid_out(inlined(plain))
+        unfused = laid_out(inlined(plain))
+        # The library's own function wherever one does the same: what a kernel that does not pay leaves is fast too.
+        start, called = _wherever(self._fusions, unfused, rng)
         bare = () if benchmark_convolutions.apply(plain, rng) is None else (benchmark_convolutions,)
         around = (*bare, replay_as_graph)
-        changed = *self._changed("algebra", start, rng), _wherever(self._kernels, start, rng)
-        with_some = [(program, names) for program, names in changed if names]
-        singly = (*with_some, (start, ()))
+        changed = *self._changed("algebra", start, rng, called), _wherever(self._kernels, start, rng, called)
+        with_some = [(program, names) for program, names in changed if names != called]
+        singly = (*with_some, (start, called))
         multiplied = [self._multiplied(program, rng, names) for program, names in singly]
         with_kernels = [*with_some, *(each for each in multiplied if each[1] not in {names for _, names in singly})]
-        lean, called = self._lean(start, rng)
-        program, names = multiplied[0] if multiplied[0][1] else (lean, called)
+        lean, leanly = _applied((call_losses_directly, call_layers_directly), start, rng, called)
+        program, names = multiplied[0] if multiplied[0][1] != called else (lean, leanly)
         # Who compiles gets convolutions from cuDNN all the same, and waits for minutes where there are many.
         is_compiled = not bare and compile_and_replay.apply(program, rng) is not None
         yield _applied((compile_and_replay,) if is_compiled else around, program, rng, names)
-        yield _applied((compile_and_replay,), lean, rng, called)
-        yield _applied(bare, lean, rng, called)
+        yield _applied((compile_and_replay,), lean, rng, leanly)
+        yield _applied(bare, lean, rng, leanly)
         for program, names in with_kernels:
             yield _applied(bare, program, rng, names)
         for program, names in with_kernels:
             yield _applied(around, program, rng, names)
-        yield _applied(around, lean, rng, called)
+        yield _applied(around, lean, rng, leanly)
         yield _applied(bare, plain, rng)
         yield _applied(around, plain, rng)
         yield _applied((compile_and_replay,), plain, rng)
-        for program, names in self._changed("fusion", start, rng):
+        for program, names in self._changed("fusion", unfused, rng):
             yield _applied(around, program, rng, names)
         yield _applied((keep_channels_last, *around), plain, rng)
         yield _applied((compile_forward_tuned, replay_as_graph), plain, rng)
-
-    def _lean(self, program: cst.Module, rng: random.Random) -> Composed:
-        """The program with the library's own function wherever one does the same, called in the fewest words."""
-        program, names = _wherever(self._fusions, program, rng)
-        return _applied((call_losses_directly, call_layers_directly), program, rng, names)
 
     def _multiplied(self, program: cst.Module, rng: random.Random, names: tuple[str, ...]) -> Composed:
         """The program with what multiplies in kernels: of all layers of a kind at once, or each for itself."""
@@ -97,12 +94,14 @@ class RecipeProvider:
             program, layered = _wherever(self._products, program, rng, names)
         return _applied((recurrence_in_triton,), program, rng, layered)
 
-    def _changed(self, group: str, program: cst.Module, rng: random.Random) -> Iterator[Composed]:
+    def _changed(
+        self, group: str, program: cst.Module, rng: random.Random, names: tuple[str, ...] = ()
+    ) -> Iterator[Composed]:
         """The program after each rewrite of a group that applies, with kernels in what is left."""
         for each in self._rewrites:
             changed = each.apply(program, rng) if each.group == group else None
             if changed is not None:
-                yield _wherever(self._kernels, changed, rng, (each.name,))
+                yield _wherever(self._kernels, changed, rng, (*names, each.name))
 
 
 def _applied(

@@ -10,6 +10,7 @@ from tasks.variants.names import names_besides, names_bound_in, renamed
 from tasks.variants.rewrites.constants import with_constants_filled
 from tasks.variants.rewrites.forward import find_method
 from tasks.variants.rewrites.graph import compiled
+from tasks.variants.rewrites.triton import COMPUTED
 from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
 from tasks.variants.rewriting import ENTRY, rewrite
 from tasks.variants.text import parsed
@@ -202,6 +203,7 @@ class ModelNew(PlainModel):
         found = made[best_ms.index(min(best_ms))][1]
         if found[1] is PlainModel.forward and replayed:
             ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which takes time too
+            SETTLED
         return found
 """
 
@@ -228,6 +230,14 @@ def graph_untimed(module, *inputs):
     finally:
         POSTPONED.pop()
 """
+_ASKING_LESS = """
+
+def graph_without_asking():
+    # Nor whether a kernel fits that was found not to pay.
+    for number in {key[1] for key in FASTEST if key[0] == "fused"}:
+        if not any(chosen[0] for key, chosen in FASTEST.items() if key[:2] == ("fused", number)):
+            globals()[f"fused{number}"] = globals()[f"plain{number}"]
+"""
 
 
 @rewrite(CAPTURE)
@@ -236,12 +246,13 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
 
     The first call of a form compiles. At the second, the compiled forward and the plain one are both captured, and of
     the four ways the fastest is kept. Where that is the plain one, as for a single small operator, it takes the place
-    of all this for good, for all instances and forms. Assumes that forward computes from inputs, parameters, buffers,
-    and attributes that are tensors or numbers, and that what it reads besides does not change; that nobody hooks the
-    modules inside; one thread at a time; that some hundred calls more at the first two leave nothing behind that a
-    module does not show. It falls back to the plain forward on the CPU, where gradients are asked for, where forward
-    draws random numbers, keeps something for the next call by replacing an attribute, or writes to its inputs, where
-    capturing fails, and after eight captures of one module, such as of ever new shapes.
+    of all this for good, for all instances and forms; a Triton kernel that did not pay is not asked for any longer
+    then. Assumes that forward computes from inputs, parameters, buffers, and attributes that are tensors or numbers,
+    and that what it reads besides does not change; that nobody hooks the modules inside; one thread at a time; that
+    some hundred calls more at the first two leave nothing behind that a module does not show. It falls back to the
+    plain forward on the CPU, where gradients are asked for, where forward draws random numbers, keeps something for the
+    next call by replacing an attribute, or writes to its inputs, where capturing fails, and after eight captures of one
+    module, such as of ever new shapes.
     """
     forward = find_method(program, "forward")
     if forward is None:
@@ -249,6 +260,8 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     compilation = _compilation(program, forward)
     between = _COMPILED.replace("COMPILED", compilation) if compilation else ""
     between += (_POSTPONING if has_functions(program, CHOOSING) else _ALL_AT_ONCE) + _UNTIMED
+    has_fused = has_functions(program, COMPUTED)
+    between += _ASKING_LESS * has_fused
     helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + between
     own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
     if own_names & names_besides(program, _IMPORTS):
@@ -258,6 +271,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
     own = _CLASS.replace("WAYS", ", ".join(ways)).replace("COMPILED", ", ".join(ways[1:]))
+    own = own.replace("            SETTLED\n", "            graph_without_asking()\n" * has_fused)
     added = parsed(helpers + own + named(CAPTURED, _PREFIX)).body
     return plain.with_changes(body=[*parsed(_IMPORTS).body, *plain.body, *added])
 

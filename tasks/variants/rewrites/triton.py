@@ -59,13 +59,14 @@ def fused{number}({arguments}, out_shape={out_shape}):
         lambda: plain{number}({arguments}),
     )
 """
-_COMPUTED = """
+COMPUTED = """
 def computed(number, tensors, shapes, kernel, plain):
     if not fits(tensors, shapes):
         return plain()
     key = "fused", number, tensors[0].get_device()
     if key not in FASTEST:
-        choose(key, plain, {"kernel": lambda: kernel(tensors)})
+        # What is asked before each call of the kernel counts.
+        choose(key, plain, {"kernel": lambda: fits(tensors, shapes) and kernel(tensors)})
     return kernel(tensors) if fastest(key) else plain()
 """
 _NAMES = ("plain{}", "kernel{}", "launched{}", "tensors{}", "fused{}")
@@ -206,7 +207,7 @@ def _with_fused(
         scalars="".join(f", {each}" for each in kernel.scalars),
         warps=kernel.warps,
     )
-    return with_functions(changed, (FITS, LAUNCHING, CHOOSING, _COMPUTED), text)
+    return with_functions(changed, (FITS, LAUNCHING, CHOOSING, COMPUTED), text)
 
 
 def _shape_of(leaf: Leaf, model: Model) -> Shape:

@@ -52,9 +52,12 @@ def launch(kernel, number, programs, tensors, *others, **options):
     if launcher is None:
         compiled = kernel[(programs,)](*arguments, *others, **options)
         if compiled is not None:  # Triton's interpreter compiles nothing
-            LAUNCHERS[key] = compiled[(programs, 1, 1)]
+            LAUNCHERS[key] = compiled.run, compiled.function, compiled.packed_metadata
     else:
-        launcher(*arguments, *others)
+        # As PyTorch's compiler does it: nothing is gathered for those who listen to launches.
+        run, function, metadata = launcher
+        stream = triton.runtime.driver.active.get_current_stream(key[1])
+        run(programs, 1, 1, stream, function, metadata, None, None, None, *arguments, *others)
 """
 CHOOSING = (
     named(TIMED, "triton")
