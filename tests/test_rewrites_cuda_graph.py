@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
+from tasks.variants.rewrites.triton import reduction_in_triton
 from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
 from tests.program_builders import LINEAR, defined, outputs, problem, ready, rewritten
-from tests.triton_stand_in import always, the_last_is_the_fastest
+from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -91,6 +92,24 @@ def test_of_the_plain_and_the_compiled_forward_and_replays_of_both_the_fastest_i
     assert made == [([], both[0], None), ([], both[1], None), *replays][fastest]
     # What looks at inputs before every call is gone where it does not pay.
     assert names["ModelNew"].forward is (own_forward if fastest else both[0])
+
+
+@pytest.mark.usefixtures("is_capturing")
+@pytest.mark.parametrize("fastest", range(4), ids=["plain", "compiled", "plain replayed", "compiled replayed"])
+def test_a_kernel_that_does_not_pay_is_asked_for_as_long_as_something_else_than_the_plain_forward_is_taken(fastest):
+    source = problem("return torch.softmax(x, dim=-1) * 2.0", "torch.randn(70, 300)")
+    with triton_on_the_processor():
+        fused = rewritten(rewritten(source, reduction_in_triton), compile_and_replay)
+        names = use_kernels(defined.__wrapped__(fused))
+    model, _, inputs = ready(source, names)
+    names["triton_best_ms"] = lambda calls: always([1.0, 2.0])
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), fastest))
+    names["graph_compiled"] = lambda self, *inputs: names["PlainModel"].forward(self, *inputs)
+    names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
+    with torch.no_grad():
+        model.graph_fastest(inputs, [])
+    assert names["FASTEST"] == {("fused", 0, -1): [None, None]}
+    assert (names["fused0"] is names["plain0"]) == (fastest == 0)
 
 
 def _cannot_capture(names):

@@ -47,7 +47,7 @@ class Kernel:
         self.programs_run = 0
 
     def run(self, programs: int, _y: int, _z: int, stream: int, function: Any, *others: Any) -> None:
-        assert (stream, function) == (0, self.function)
+        assert (stream, function) == (STREAM_OF_THE_PROCESSOR, self.function)
         assert others[:4] == (self.packed_metadata, None, None, None), "metadata, and nobody who listens"
         self._launch(programs, others[4:])
 
@@ -72,6 +72,7 @@ class Kernel:
 
 
 PROGRAM = [0]
+STREAM_OF_THE_PROCESSOR = 77
 _TYPES = {name: getattr(torch, name) for name in ("float16", "float32", "int32", "int64")}
 
 
@@ -168,7 +169,7 @@ def triton_on_the_processor() -> Iterator[None]:
     vars(language).update(_language(), extra=extra)
     errors = types.SimpleNamespace(OutOfResources=MemoryError, PTXASError=SyntaxError)
     vars(triton).update(jit=_jit, language=language, CompilationError=SyntaxError)
-    active = types.SimpleNamespace(get_current_stream=lambda device: 0)
+    active = types.SimpleNamespace(get_current_stream={-1: STREAM_OF_THE_PROCESSOR}.__getitem__)
     driver = types.SimpleNamespace(active=active)
     vars(triton).update(runtime=types.SimpleNamespace(errors=errors, driver=driver))
     vars(extra).update(libdevice=libdevice)

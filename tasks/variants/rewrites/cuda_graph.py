@@ -260,8 +260,8 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     compilation = _compilation(program, forward)
     between = _COMPILED.replace("COMPILED", compilation) if compilation else ""
     between += (_POSTPONING if has_functions(program, CHOOSING) else _ALL_AT_ONCE) + _UNTIMED
-    has_fused = has_functions(program, COMPUTED)
-    between += _ASKING_LESS * has_fused
+    settled = "            graph_without_asking()\n" if has_functions(program, COMPUTED) else ""
+    between += _ASKING_LESS if settled else ""
     helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + between
     own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
     if own_names & names_besides(program, _IMPORTS):
@@ -271,7 +271,7 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
     own = _CLASS.replace("WAYS", ", ".join(ways)).replace("COMPILED", ", ".join(ways[1:]))
-    own = own.replace("            SETTLED\n", "            graph_without_asking()\n" * has_fused)
+    own = own.replace("            SETTLED\n", settled)
     added = parsed(helpers + own + named(CAPTURED, _PREFIX)).body
     return plain.with_changes(body=[*parsed(_IMPORTS).body, *plain.body, *added])
 

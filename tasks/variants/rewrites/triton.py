@@ -65,7 +65,7 @@ def computed(number, tensors, shapes, kernel, plain):
         return plain()
     key = "fused", number, tensors[0].get_device()
     if key not in FASTEST:
-        # What is asked before each call of the kernel counts.
+        # What is asked before each call of a kernel counts: steps that a graph's forward settles for are not asked.
         choose(key, plain, {"kernel": lambda: fits(tensors, shapes) and kernel(tensors)})
     return kernel(tensors) if fastest(key) else plain()
 """

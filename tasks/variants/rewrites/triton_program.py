@@ -54,7 +54,7 @@ def launch(kernel, number, programs, tensors, *others, **options):
         if compiled is not None:  # Triton's interpreter compiles nothing
             LAUNCHERS[key] = compiled.run, compiled.function, compiled.packed_metadata
     else:
-        # As PyTorch's compiler does it: nothing is gathered for those who listen to launches.
+        # Without what Triton gathers for whoever listens to launches: a profiler such as Proton sees the first alone.
         run, function, metadata = launcher
         stream = triton.runtime.driver.active.get_current_stream(key[1])
         run(programs, 1, 1, stream, function, metadata, None, None, None, *arguments, *others)
