@@ -44,6 +44,13 @@ def test_a_soak_finds_rows_that_are_lost_or_torn(tmp_path, monkeypatch):
     assert soaked.num_torn == 1
 
 
+def test_a_soak_in_which_no_writer_gets_to_an_append_counts_all_the_same(tmp_path):
+    """As on a machine whose processes take longer to start than the soak lasts."""
+    soaked = soak(tmp_path, duration_s=0.01, seed=3)
+    assert soaked.is_whole, soaked
+    assert soaked.num_acknowledged > 0
+
+
 ROOT = Path(__file__).parent.parent
 # The code beside these tests, wherever the project is installed.
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}

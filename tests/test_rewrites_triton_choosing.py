@@ -208,7 +208,7 @@ def test_on_a_gpu_a_graph_holds_what_is_the_fastest_on_the_device_alone(around):
         arguments="a, b",
     )
     recipes = recipes_of(source)
-    names = defined.__wrapped__(recipes["elementwise_in_triton", "product_in_triton", around])
+    names = defined.__wrapped__(recipes["call_mm", "elementwise_in_triton", "product_in_triton", around])
     names["triton_best_ms"] = lambda calls: (
         [float(place) for place in range(len(calls))],
         the_last_is_the_fastest(calls)[1],

@@ -222,5 +222,8 @@ def test_on_a_gpu_layers_are_replayed_in_a_graph():
         for _ in range(3):
             x = torch.randn_like(inputs[0]).cuda()
             torch.testing.assert_close(model(x), reference(x), rtol=1e-4, atol=1e-4)
-    assert set(map(tuple, names["FASTEST"].values())) == {(halves(names)[-1],) * 2}
+    # Of long sums the last is the last tile again, split among programs.
+    chosen = {(first[:3], first[4:], first == captured) for first, captured in names["FASTEST"].values()}
+    *size, _, warps, stages, is_apart = halves(names)[-1]
+    assert chosen == {(tuple(size), (warps, stages, is_apart), True)}
     assert [made[-1] is not None for form, made in names["GRAPHS"][model].items() if form != "captures"] == [True]

@@ -23,6 +23,8 @@ from flows.soaks.history_jobs import BATCH, BYSTANDER, batch, quiet_history, rea
 
 NUM_EACH = 4
 KILL_EVERY_S = (0.2, 2.0)
+FIRST_S = 0.1
+"""For the first writer's first batches, before anybody is killed."""
 END_S = 60.0
 """What the last append or query may take after the end."""
 LATE_S = 1.0
@@ -71,6 +73,9 @@ def soak(folder: Path, *, duration_s: float, seed: int) -> Soaked:
     history, rng = folder / "history.duckdb", random.Random(seed)
     jobs = [(work, history, folder / f"{name}_{n}") for name, work in _WORK.items() for n in range(NUM_EACH)]
     jobs.append((read_on, quiet_history(folder / "quiet" / "history.duckdb"), folder / BYSTANDER))
+    _, _, first_notes = jobs[0]
+    while not read_notes(first_notes):  # or on a busy machine nobody may have got to an append at the end
+        write_on(history, first_notes, time.monotonic() + FIRST_S)
     begun = time.monotonic()
     end = begun + duration_s
 
