@@ -165,6 +165,14 @@ def test_a_verdict_of_the_long_tier_keeps_its_speedup_in_published_records(tmp_p
     assert read_records(tmp_path / "verdicts.parquet") == [answer]
 
 
+def test_the_long_tier_may_have_a_window_of_ones_own(folder):
+    assert main(command("--only", "level1/1", "--tier", "long", "--window-s", "0.7", baselines=())) == 0
+    (long,) = verdicts(folder)
+    assert long["protocol"].endswith("-long")
+    assert "bucket_means" in [name for name, *_ in long["checks"]]
+    assert long["seconds"] < 60.0
+
+
 def test_two_protocols_on_one_device_have_each_a_section(folder):
     assert main(command("--only", "level1/2", "level1/3")) == 0
     older = [{**row, "protocol": "paired-5"} for row in verdicts(folder)]
@@ -270,7 +278,17 @@ def test_what_cannot_be_done_is_refused_in_words(folder, capsys, more, status, w
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("more", [["--workers", "0"], ["--stop-after-s", "0"], ["--tier", "quick"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--workers", "0"],
+        ["--stop-after-s", "0"],
+        ["--tier", "quick"],
+        ["--window-s", "60"],
+        ["--tier", "long", "--window-s", "0"],
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage_ends_with_status_2(folder, more):
     with pytest.raises(SystemExit) as ended:
         main(command(*more))

@@ -59,8 +59,8 @@ def released(path: Path, count: int) -> list[Pair]:
 def judged(pairs: Sequence[Pair], params: JudgeParams, *, num_devices: int) -> Round:
     """The time for all candidates, studies of their problems included, the judges' start not."""
     speedups: dict[str, list[float]] = defaultdict(list)
-    # One copy of all after the other: copies of one candidate would go to the GPU that has studied its problem, and wait
-    # there for each other.
+    # One copy of all after the other: copies of one candidate would go to the GPU that has studied its problem, and
+    # wait there for each other.
     jobs = [*pairs] * num_devices
     with open_judge(params) as judge, ThreadPoolExecutor(judge.workers) as pool:
         bar = progress(f"{num_devices} x {judge.device}", total=len(jobs), unit="candidate")

@@ -8,6 +8,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -71,6 +72,7 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     parser.add_argument(
         "--tier", choices=("screen", "long"), default="screen", help="seconds, or the paper's half hour"
     )
+    parser.add_argument("--window-s", type=float, help="of the long tier, for each candidate (default: the half hour)")
     parser.add_argument(
         "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of all problems (default: fp32)"
     )
@@ -89,6 +91,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
 
     if min(arguments.proposals, arguments.workers) < 1 or min(arguments.stop_after_s, arguments.timeout_s or 1) <= 0:
         parser.error("--proposals, --workers, --timeout-s and --stop-after-s must be above 0")
+    if arguments.window_s is not None and (arguments.tier != "long" or arguments.window_s <= 0):
+        parser.error("--window-s must be above 0, and is of --tier long")
     if arguments.provider and not arguments.device.startswith("cuda"):
         parser.error(f"--provider {arguments.provider} proposes for a GPU: name it with --device")
     problems = _read_problems(arguments)
@@ -192,8 +196,9 @@ def _params(arguments: argparse.Namespace) -> "JudgeParams":
     from pydantic import ValidationError
 
     from tasks.judge.batch import changed
-    from tasks.params import JudgeParams
+    from tasks.params import JudgeParams, LongParams
 
+    window = {} if arguments.window_s is None else {"window_s": arguments.window_s}
     timeout_s = arguments.timeout_s or (TIMEOUT_S if arguments.device == "cpu" else CUDA_TIMEOUT_S)
     try:
         return changed(
@@ -202,6 +207,7 @@ def _params(arguments: argparse.Namespace) -> "JudgeParams":
             ray=arguments.ray,
             accelerators=tuple(arguments.accelerator),
             tier=arguments.tier,
+            long=replace(LongParams(), **window),  # type: ignore[type-var]
             workers=arguments.workers,
             timeout_s=timeout_s,
             memory_bytes=MEMORY_BYTES,
