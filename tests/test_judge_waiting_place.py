@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tasks.judge.waiting_place import STACK_BYTES, Place, comes_to, first_place, is_shared
+from tasks.judge.wire import DeadlineError
 
 WAIT_S = 20.0
 LOOP = """
@@ -38,6 +39,10 @@ def serve():
         elif frame[:1] == b"o":
             connection.send(b"asked")
             os.read(3, 1)
+        elif frame[:1] == b"b":
+            connection.send(b"asked")
+            while True:
+                pass
         if frame[:1] != b"s":
             connection.send(b"answered")
 serve()
@@ -91,6 +96,48 @@ def test_a_loop_within_a_call_of_the_model_or_another_system_call_is_elsewhere(q
         assert not comes_to(pid, place, within_s=0.05)
         if question == b"model":
             assert place.stack - elsewhere.stack > 2 * STACK_BYTES
+
+
+@contextlib.contextmanager
+def next_to_nothing_of_a_core(pid: int) -> Iterator[None]:
+    """The process has a core only where another that never rests leaves it something."""
+    core = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(pid, {core})
+    os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    with subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"]
+    ) as it:
+        try:
+            yield
+        finally:
+            it.kill()
+
+
+@needs_kernel
+def test_who_gets_no_core_is_waited_for_and_not_elsewhere() -> None:
+    with looping() as (pid, connection):
+        place = place_of(pid)
+        with next_to_nothing_of_a_core(pid):
+            for _ in range(50):
+                assert asked(connection, b"plain") == b"answered"
+                assert comes_to(pid, place, within_s=0.005)
+
+
+@needs_kernel
+def test_who_runs_on_and_on_is_elsewhere() -> None:
+    with looping() as (pid, connection):
+        place = place_of(pid)
+        assert asked(connection, b"busy") == b"asked"
+        assert not comes_to(pid, place, within_s=0.1)
+
+
+@needs_kernel
+def test_what_cannot_be_known_for_too_long_is_a_question_of_time() -> None:
+    with looping() as (pid, connection):
+        place = place_of(pid)
+        assert asked(connection, b"busy") == b"asked"
+        with pytest.raises(DeadlineError):
+            comes_to(pid, place, within_s=WAIT_S, patience_s=0.1)
 
 
 @needs_kernel

@@ -25,7 +25,7 @@ from tasks.judge.wire import Arena, Channel, DeadlineError, WireError, decoded, 
 START_S = 120.0
 END_S = 10.0
 RETURN_S = 5.0
-"""For coming back to where questions are waited for, which takes no time unless the core is busy."""
+"""Of its own time, for coming back to where questions are waited for, which takes next to none."""
 FORGIVEN_S = 600.0
 """For which the device may be busy after a worker's answers and the deadline moves: not for ever, as nobody can tell
 whose kernels those are while others are at large."""
@@ -210,6 +210,9 @@ class WorkerProcess:
         """Whether it waits for a question where it did before it had a program; taken for true if nobody can know.
 
         Nor is one that has ended called to account for it: whoever asks it next will notice.
+
+        Raises:
+            DeadlineError: if others keep it from its core for too long.
         """
         if self._place is None or self._has_ended:
             return True

@@ -11,7 +11,13 @@ import time
 from dataclasses import dataclass
 from typing import Self
 
-SETTLE_S, LOOK_S = 1.0, 0.001
+from tasks.judge.wire import DeadlineError
+
+SETTLE_S, LOOK_S, LONGEST_LOOK_S = 1.0, 0.001, 0.05
+"""Ever rarer looks: whoever looks takes the core from the one who is looked at. Every millisecond, beside work on all
+cores, that one was seen to wait for a core for half a minute, and at every twentieth of a second not at all."""
+PATIENCE_S = 60.0
+"""For whoever gets no core."""
 CONNECTION = 3
 """The descriptor on which workers are asked."""
 READING = {"x86_64": (0, 19, 45, 47), "aarch64": (63, 65, 207, 212)}
@@ -58,21 +64,37 @@ def first_place(pid: int) -> Place | None:
     """Where a process that runs will soon wait for its first question; None if that cannot be known."""
     if not os.access(f"/proc/{pid}/syscall", os.R_OK):
         return None
-    deadline = time.monotonic() + SETTLE_S
+    deadline, pause_s = time.monotonic() + SETTLE_S, LOOK_S
     while time.monotonic() < deadline:
         if (found := Place.of(pid)) and found == Place.of(pid):
             return found
-        time.sleep(LOOK_S)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_LOOK_S)
     return None
 
 
-def comes_to(pid: int, expected: Place, *, within_s: float) -> bool:
-    """Whether a process that runs soon waits at the expected place."""
-    deadline = time.monotonic() + within_s
+def comes_to(pid: int, expected: Place, *, within_s: float, patience_s: float = PATIENCE_S) -> bool:
+    """Whether a process that runs soon waits at the expected place.
+
+    Args:
+        within_s: of time in which it runs or waits for something. Who could run and gets no core, as others have them
+            all, cannot come anywhere meanwhile.
+
+    Raises:
+        DeadlineError: if that is still not known after patience_s.
+    """
+    looked_at = began = time.monotonic()
+    had_s, pause_s, (_, ran_s) = 0.0, LOOK_S, _runs(pid)
     while not expected.is_like(Place.of(pid)):
-        if time.monotonic() > deadline:
+        if had_s > within_s:
             return False
-        time.sleep(LOOK_S)
+        if looked_at - began > patience_s:
+            raise DeadlineError
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_LOOK_S)
+        last_at, last_ran_s = looked_at, ran_s
+        looked_at, (could_run, ran_s) = time.monotonic(), _runs(pid)
+        had_s += ran_s - last_ran_s if could_run else looked_at - last_at
     return True
 
 
@@ -92,6 +114,17 @@ def is_shared(pid: int, place: Place) -> bool:
         except OSError:  # it has ended, or that descriptor has been closed
             continue
     return False
+
+
+def _runs(pid: int) -> tuple[bool, float]:
+    """Whether a process runs or could, and the seconds that it has had of a core; neither if the kernel is silent."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            state = file.read().rpartition(")")[2].split()[0]
+        with open(f"/proc/{pid}/schedstat") as file:
+            return state == "R", int(file.read().split()[0]) / 1e9
+    except OSError:
+        return False, 0.0
 
 
 def _waited_for(path: str) -> list[str]:
