@@ -17,13 +17,16 @@ from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from flows.parts.launching import Trainers, trainers
 from tasks.history.exemplars import ExemplarPool
+from tasks.history.records import Cost
 from tasks.judge.verdict import Verdict
 from tasks.params import EngineParams, load_params
 from tasks.training import checkpoints as checkpointing
 from tasks.training.examples import Example
 from tasks.training.grpo import train_grpo
+from tasks.training.rollouts import Rollout
 from tasks.training.sft import train_sft
 from tasks.variants.candidate import Candidate
+from tasks.variants.prompts import Exemplar
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, problem, verdict
 
 STEPS = 4
@@ -54,19 +57,20 @@ def grpo(crew: Trainers, folder: Path, on_step: Any, *, micro_batch_size: int | 
 
     def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
         texts.extend(candidate.source for candidate in candidates)
-        return [
-            verdict(each, speedup=1.0 + len(each.source) % 7 if len(each.source) > 20 else None) for each in candidates
-        ]
+        return [*map(_judged, candidates)]
 
-    pool = ExemplarPool()
-    pool.add("level1/one", exemplar(SCALED_IN_PLACE[:60], speedup=3.0))
-    pool.add("level1/one", exemplar(SCALED_BY_CLAMP[:60], speedup=1.0))
+    def keep(step: int, rollouts: Sequence[Rollout], cost: Cost) -> None:
+        texts.append(f"{step} {len(rollouts)} {cost.answer_tokens}")
+        with drawn.open("a") as file:
+            file.writelines(json.dumps([step, rollout.candidate.to_json()]) + "\n" for rollout in rollouts)
+
+    drawn = folder / "drawn.jsonl"
     params = load_params()
     rows = crew.train(
         train_grpo,
         policy(),
         [problem("one"), problem("two", SCALED.replace("2.0", "3.0")), problem("three", SCALED.replace("2.0", "4.0"))],
-        pool,
+        _pool(drawn, steps=checkpointing.checkpointed_steps(folder / "grpo")),
         judge,
         dataclasses.replace(
             params.contrastive_rl,
@@ -80,9 +84,28 @@ def grpo(crew: Trainers, folder: Path, on_step: Any, *, micro_batch_size: int | 
         checkpoints=folder / "grpo",
         seed=5,
         on_step=on_step,
-        on_rollouts=lambda step, rollouts, cost: texts.append(f"{step} {len(rollouts)} {cost.answer_tokens}"),
+        on_rollouts=keep,
     )
     return [*rows, {"texts": texts}]  # type: ignore[dict-item]
+
+
+def _judged(candidate: Candidate) -> Verdict:
+    return verdict(candidate, speedup=1.0 + len(candidate.source) % 7 if len(candidate.source) > 20 else None)
+
+
+def _pool(drawn: Path, *, steps: int) -> ExemplarPool:
+    """Two exemplars, and what a run that was interrupted had found after so many steps, as the stage has it again."""
+    pool = ExemplarPool()
+    pool.add("level1/one", exemplar(SCALED_IN_PLACE[:60], speedup=3.0))
+    pool.add("level1/one", exemplar(SCALED_BY_CLAMP[:60], speedup=1.0))
+    rows = map(json.loads, drawn.read_text().splitlines()) if drawn.exists() else ()
+    for candidate in (Candidate.from_json(row) for step, row in rows if step <= steps):
+        if (speedup := _judged(candidate).speedup) is not None:
+            pool.add(
+                candidate.problem_id,
+                Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=speedup),
+            )
+    return pool
 
 
 TRAININGS = {"sft": sft, "grpo": grpo, "grpo in parts": partial(grpo, micro_batch_size=1)}
