@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flows.benches.judge import Pair, read, rewritten
@@ -25,6 +25,7 @@ from flows.panels.judges import open_judge
 from tasks.errors import CudaL1Error, MachineError, ParamsError
 from tasks.judge.batch import changed
 from tasks.params import JudgeParams, load_params
+from tasks.problems.problem import Problem
 from tasks.problems.sources import read_problems
 from tasks.variants.imported import read_candidates
 
@@ -56,12 +57,15 @@ def released(path: Path, count: int) -> list[Pair]:
     return pairs[:: max(1, len(pairs) // count)][:count]
 
 
+def _copied(problem: Problem, number: int) -> Problem:
+    """The same with an identity of its own: copies of one would share a study, and wait for each other where it is."""
+    return replace(problem, source=f"{problem.source}\n# copy {number}\n")
+
+
 def judged(pairs: Sequence[Pair], params: JudgeParams, *, num_devices: int) -> Round:
     """The time for all candidates, studies of their problems included, the judges' start not."""
     speedups: dict[str, list[float]] = defaultdict(list)
-    # One copy of all after the other: copies of one candidate would go to the GPU that has studied its problem, and
-    # wait there for each other.
-    jobs = [*pairs] * num_devices
+    jobs = [(_copied(problem, number), candidate) for number in range(num_devices) for problem, candidate in pairs]
     with open_judge(params) as judge, ThreadPoolExecutor(judge.workers) as pool:
         bar = progress(f"{num_devices} x {judge.device}", total=len(jobs), unit="candidate")
         started = time.monotonic()

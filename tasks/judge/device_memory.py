@@ -3,6 +3,8 @@
 import ctypes
 import re
 
+from tasks.judge import nvml
+
 MAX_PROCESSES = 256
 _RAN_OUT = re.compile(r"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED", re.IGNORECASE)
 """What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do."""
@@ -32,15 +34,7 @@ def is_about_full_device(words: str) -> bool:
 
 def used_bytes(device_uuid: str, pid: int) -> int:
     """What a process holds of a device's memory; 0 where that cannot be known."""
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return 0
-    handle, count, rows = ctypes.c_void_p(), ctypes.c_uint(MAX_PROCESSES), (_Process * MAX_PROCESSES)()
-    failed = (
-        library.nvmlInit_v2()
-        or library.nvmlDeviceGetHandleByUUID(device_uuid.encode(), ctypes.byref(handle))
-        or library.nvmlDeviceGetComputeRunningProcesses_v3(handle, ctypes.byref(count), rows)
-    )
-    known = () if failed else rows[: count.value]
+    count, rows = ctypes.c_uint(MAX_PROCESSES), (_Process * MAX_PROCESSES)()
+    is_known = nvml.ask("nvmlDeviceGetComputeRunningProcesses_v3", device_uuid, ctypes.byref(count), rows)
+    known = rows[: count.value] if is_known else ()
     return sum(row.used_bytes for row in known if row.pid == pid and row.used_bytes < 1 << 63)

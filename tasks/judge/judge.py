@@ -306,6 +306,7 @@ class Judge:
                 memory_bytes=STUDY_MEMORY_BYTES,
                 cpu_s=STUDY_CPU_S,
                 memory_share=memory_share,
+                is_timed=False,
             )
 
         try:

@@ -24,6 +24,7 @@ from tasks.judge.wire import FRAME_BYTES
 from tasks.judge.worker import Worker
 
 PRIORITY = -10
+QUEUES_VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS"  # which the driver reads when it makes a context; 8 where it is not set
 
 
 def main() -> None:
@@ -122,6 +123,8 @@ def _work(
     compilers.use_own_files(limits.scratch)
     # A fork leaves torch's thread pool to be made anew by whoever asks first, and two that ask at once crash.
     torch.set_num_threads(1)
+    if not request["is_timed"]:
+        os.environ[QUEUES_VARIABLE] = "1"
     memory = _memory(4, request, text if len(arena_fds) == 1 else None)
     probe = np.frombuffer(remote_memory.PROBE, dtype=np.uint8)
     start = {"walls": walls, "reads_installation": sandbox.can_read_installation(), "probe": probe.ctypes.data}

@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -44,8 +44,8 @@ class Limits:
     """Hidden, as other folders with things of the user's are."""
     compiler_cache: str
     """A folder of compiled headers that trusted code filled; candidates read it, if it exists."""
-    has_device: bool
-    """Whether it runs on an accelerator, whose device files it then sees."""
+    device_files: Sequence[str] | None
+    """Names below /dev through which it reaches the accelerator that it runs on; None for the processor."""
 
     max_processes: int | None
     """Of the user, whatever else that user runs; None where a control group limits the worker's own."""
@@ -130,7 +130,7 @@ def _own_files(limits: Limits) -> bool:
         system.mount(None, "/", None, system.MS_REC | system.MS_PRIVATE)
         system.set_mount("/", add=system.MS_RDONLY | system.MS_NOSUID | system.MS_NODEV, recursive=True)
         kept = [(path, os.open(path, os.O_PATH)) for path in _kept(limits)]
-        names = [*DEVICES, *(accelerator_files() if limits.has_device else ())]
+        names = [*DEVICES, *(limits.device_files or ())]
         devices = [(name, os.open(f"/dev/{name}", os.O_PATH)) for name in names]
         covers = _covers(limits)
         for path in covers:
@@ -201,11 +201,6 @@ def _own_devices(devices: list[tuple[str, int]]) -> None:
     _mount_empty("/dev/shm", COVER_BYTES)
 
 
-def accelerator_files() -> list[str]:
-    """The names below /dev through which programs reach an NVIDIA device."""
-    return [os.path.basename(path) for path in sorted(glob.glob("/dev/nvidia*")) if not os.path.isdir(path)]
-
-
 def _own_environment(scratch: Path, limits: Limits) -> None:
     """The variables that decide where programs write. The rest was scrubbed when the zygote started."""
     for name in ("TMPDIR", "TEMP", "TMP"):
@@ -229,7 +224,7 @@ def _set_limits(limits: Limits) -> None:
         resource.RLIMIT_CPU: limits.cpu_s,
         resource.RLIMIT_CORE: 0,
     }
-    if limits.has_device:
+    if limits.device_files is not None:
         del ceilings[resource.RLIMIT_AS]  # drivers reserve addresses without end
     for name, ceiling in ceilings.items():
         if ceiling is None:
