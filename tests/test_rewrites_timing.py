@@ -79,6 +79,20 @@ def test_launching_counts_for_a_program_and_not_for_a_graph(device, best_ms):
     assert alone == pytest.approx([0.002, 0.001])
 
 
+def test_launching_that_goes_on_while_the_device_computes_costs_nothing(device, best_ms):
+    """In a row that nobody waits for, as calls are made, and as they are paid: the more of the two counts."""
+    calls = [
+        device.taking("a graph", lambda: 0.5, to_launch=lambda: 0.01),
+        device.taking("a program", lambda: 0.4, to_launch=lambda: 0.15),
+    ]
+    assert best_ms(calls)[0] == pytest.approx([0.5, 0.4])
+
+
+def test_who_waits_for_the_device_in_a_call_pays_for_both(device, best_ms):
+    call = device.taking("waiting", lambda: 0.4, to_launch=lambda: 0.15)
+    assert best_ms([lambda: (call(), device.synchronize())])[0] == pytest.approx([0.55])
+
+
 def test_a_first_call_that_compiles_takes_nobodys_turns(device, best_ms):
     def compiled_first() -> float:
         return 0.1 if "compiling" in device.asked[:-1] else 2_000.0
