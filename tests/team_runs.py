@@ -54,6 +54,7 @@ def sft(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
 
 def grpo(crew: Trainers, folder: Path, on_step: Any, *, micro_batch_size: int | None = None) -> list[dict[str, float]]:
     texts: list[str] = []
+    drawn = folder / "drawn.jsonl"
 
     def judge(candidates: Sequence[Candidate]) -> list[Verdict]:
         texts.extend(candidate.source for candidate in candidates)
@@ -64,13 +65,13 @@ def grpo(crew: Trainers, folder: Path, on_step: Any, *, micro_batch_size: int | 
         with drawn.open("a") as file:
             file.writelines(json.dumps([step, rollout.candidate.to_json()]) + "\n" for rollout in rollouts)
 
-    drawn = folder / "drawn.jsonl"
     params = load_params()
+    updates = params.contrastive_rl.updates_per_step
     rows = crew.train(
         train_grpo,
         policy(),
         [problem("one"), problem("two", SCALED.replace("2.0", "3.0")), problem("three", SCALED.replace("2.0", "4.0"))],
-        _pool(drawn, steps=checkpointing.checkpointed_steps(folder / "grpo")),
+        _pool(drawn, steps=checkpointing.checkpointed_steps(folder / "grpo", updates=updates)),
         judge,
         dataclasses.replace(
             params.contrastive_rl,

@@ -1,5 +1,6 @@
-"""A program reaches the device that it is judged on and no other; an untimed one takes less of the driver's time."""
+"""A program reaches the device that it is judged on and no other; a study has one queue of work there."""
 
+import glob
 import time
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from tasks.judge import nvml
+from tasks.judge.device_files import device_files
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import Judge
 from tasks.judge.processes import WorkerProcess
@@ -39,29 +42,56 @@ class ModelNew(torch.nn.Module):
         return torch.softmax(x, dim=-1)
 """
 TELLS_ITS_QUEUES = "import os\nassert os.environ.get('CUDA_DEVICE_MAX_CONNECTIONS') == {}\nclass Model: pass\n"
+FILES = ["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"]
 
 
-def test_a_study_is_not_timed_and_both_programs_of_a_pair_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    are_timed = []
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (1, ["nvidia-uvm", "nvidia1", "nvidiactl"]),
+        (7, ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]),
+        (None, ["nvidia-uvm", "nvidia0", "nvidia1", "nvidiactl"]),
+    ],
+    ids=["its own", "no file of that number", "nobody knows"],
+)
+def test_of_all_devices_files_its_own_is_taken_where_it_is_known(
+    monkeypatch: pytest.MonkeyPatch, number: int | None, expected: list[str]
+) -> None:
+    def tell(function: str, device_uuid: str, place: Any) -> bool:
+        assert (function, device_uuid) == ("nvmlDeviceGetMinorNumber", "GPU-1")
+        place._obj.value = number or 0
+        return number is not None
+
+    monkeypatch.setattr(nvml, "ask", tell)
+    monkeypatch.setattr(glob, "glob", lambda pattern: FILES)
+    assert device_files("GPU-1") == expected
+
+
+def test_without_a_management_library_nothing_is_known() -> None:
+    assert not nvml.ask("nvmlNoSuchFunction", "GPU-00000000-0000-0000-0000-000000000000")
+
+
+def test_a_study_gets_one_queue_and_both_programs_of_a_pair_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    have_one = []
     spawn = ForkServer.spawn
 
-    def spawn_and_note(server: ForkServer, *, is_timed: bool = True, **arguments: Any) -> WorkerProcess:
-        are_timed.append(is_timed)
-        return spawn(server, is_timed=is_timed, **arguments)
+    def spawn_and_note(server: ForkServer, *, has_one_queue: bool = False, **arguments: Any) -> WorkerProcess:
+        have_one.append(has_one_queue)
+        return spawn(server, has_one_queue=has_one_queue, **arguments)
 
     with Judge(PARAMS) as judge:
         monkeypatch.setattr(ForkServer, "spawn", spawn_and_note)
         assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).status in RIGHT
-    assert are_timed == [False, True, True]
+    assert have_one == [True, False, False]
 
 
-@pytest.mark.parametrize(("is_timed", "queues"), [(True, None), (False, "1")])
-def test_only_who_is_not_timed_gets_one_queue(is_timed: bool, queues: str | None) -> None:
+@pytest.mark.parametrize(("has_one_queue", "queues"), [(False, None), (True, "1")])
+def test_a_worker_has_one_queue_only_where_that_is_asked_for(has_one_queue: bool, queues: str | None) -> None:
     text = TELLS_ITS_QUEUES.format(repr(queues)).encode()
     limits = {"core": 0, "uid": None, "memory_bytes": 1 << 29, "cpu_s": 60}
     with Judge(PARAMS) as judge:
         assert judge._server is not None
-        worker = judge._server.spawn(arena_bytes=1 << 20, is_timed=is_timed, **limits)
+        worker = judge._server.spawn(arena_bytes=1 << 20, has_one_queue=has_one_queue, **limits)
         try:
             worker.arena.write_text(text)
             asked = {"num_bytes": len(text), "filename": "x.py", "class_name": "Model", "precision": "fp32"}
@@ -79,6 +109,7 @@ def test_a_candidate_finds_no_device_but_the_one_that_it_is_judged_on(index: int
     with Judge(params) as judge:
         if "mount" not in judge.environment["walls"]:
             pytest.skip("this machine allows no mount wall")
+        assert "device" in judge.environment["walls"].split(",")
         verdict = judge.judge(curious.problem, curious.candidate, seed=0)
         assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).status in RIGHT
     assert verdict.status is Status.CRASHED

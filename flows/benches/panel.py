@@ -3,8 +3,9 @@
     python -m flows.benches.panel --devices 1 2 4                       # the built-in rewrites
     python -m flows.benches.panel --devices 1 2 4 --kernels h100.json   # kernels that were released for KernelBench
 
-With n GPUs every candidate is judged n times, so that each GPU has as much to do as the one alone. With one GPU that is
-done twice, which tells how far speedups shift by themselves. With --device cpu, the numbers are of cores.
+With n GPUs every candidate is judged n times, each time with a study of its own, so that each GPU has as much to do as
+the one alone. With one GPU that is done twice, which tells how far speedups shift by themselves. With --device cpu, the
+numbers are of cores.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def released(path: Path, count: int) -> list[Pair]:
 
 
 def _copied(problem: Problem, number: int) -> Problem:
-    """The same with an identity of its own: copies of one would share a study, and wait for each other where it is."""
+    """The same with an identity of its own: copies of one share a study, on the device that has it."""
     return replace(problem, source=f"{problem.source}\n# copy {number}\n")
 
 

@@ -3,13 +3,19 @@
 import ctypes
 import glob
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from tasks.judge import nvml
 
+_OF_ONE_DEVICE = re.compile(r"nvidia\d+")
+
 
 def device_files(device_uuid: str) -> list[str]:
-    """Their names below /dev; those of all NVIDIA devices where nobody knows which is which."""
+    """Names below /dev of the files that the device of this UUID needs.
+
+    Those of all NVIDIA devices where the management library does not tell which is its.
+    """
     present = [os.path.basename(path) for path in sorted(glob.glob("/dev/nvidia*")) if not os.path.isdir(path)]
     number = ctypes.c_uint()
     if not nvml.ask("nvmlDeviceGetMinorNumber", device_uuid, ctypes.byref(number)):
@@ -28,4 +34,13 @@ def without_others(names: Sequence[str], number: int) -> list[str]:
     own = f"nvidia{number}"
     if own not in names:
         return list(names)
-    return [name for name in names if name == own or not name.removeprefix("nvidia").isdigit()]
+    return [name for name in names if name == own or not _OF_ONE_DEVICE.fullmatch(name)]
+
+
+def num_devices(names: Iterable[str]) -> int:
+    """How many devices can be reached through these files.
+
+    >>> num_devices(["nvidia-uvm", "nvidia1", "nvidiactl"])
+    1
+    """
+    return sum(_OF_ONE_DEVICE.fullmatch(name) is not None for name in names)

@@ -161,15 +161,15 @@ class ForkServer:
         cpu_s: int,
         drawn_bytes: int = 0,
         memory_share: float = MEMORY_SHARE,
-        is_timed: bool = True,
+        has_one_queue: bool = False,
     ) -> WorkerProcess:
         """Start a worker behind its walls.
 
         Args:
             drawn_bytes: how much it may draw at once; on a device that takes room besides the arena's.
             memory_share: of a device's memory, for what its program allocates there.
-            is_timed: whether its calls are. On a device, who is not gets one queue of work instead of the usual ones,
-                with which the driver makes and ends it in three fifths of the time.
+            has_one_queue: for programs that are not timed: one queue of work on a device instead of eight. With others
+                beside it, the driver makes and ends such a process in three fifths of the time.
 
         Raises:
             WorkerError: if the zygote has gone or the worker does not start.
@@ -209,7 +209,7 @@ class ForkServer:
             "limits": limits.to_json(),
             "arena_bytes": arena.num_bytes,
             "memory_share": memory_share,
-            "is_timed": is_timed,
+            "has_one_queue": has_one_queue,
             "entrances": crowd.entrances,
         }
         try:

@@ -306,7 +306,7 @@ class Judge:
                 memory_bytes=STUDY_MEMORY_BYTES,
                 cpu_s=STUDY_CPU_S,
                 memory_share=memory_share,
-                is_timed=False,
+                has_one_queue=True,
             )
 
         try:

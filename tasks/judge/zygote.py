@@ -123,7 +123,7 @@ def _work(
     compilers.use_own_files(limits.scratch)
     # A fork leaves torch's thread pool to be made anew by whoever asks first, and two that ask at once crash.
     torch.set_num_threads(1)
-    if not request["is_timed"]:
+    if request["has_one_queue"]:
         os.environ[QUEUES_VARIABLE] = "1"
     memory = _memory(4, request, text if len(arena_fds) == 1 else None)
     probe = np.frombuffer(remote_memory.PROBE, dtype=np.uint8)

@@ -38,7 +38,8 @@ TIMED = """
 
 def PREFIX_best_ms(calls):
     # What a call takes with its launching, and on the device alone. In turn, and each one's best counts: others may use
-    # the device meanwhile. Launching goes on while the device computes, unless a call waits for it: the more counts.
+    # the device meanwhile. Launching goes on while the device computes, so the more of the two counts; but a call that
+    # waits for the device waits for the sleep below as well, and takes what a row without one takes.
     for call in calls:
         call()  # the first time may compile
     torch.cuda.synchronize()
@@ -68,7 +69,8 @@ def PREFIX_best_ms(calls):
             end.synchronize()
             best_on_device[place] = min(best_on_device[place], begin.elapsed_time(end) / in_a_row)
             best_launched[place] = min(best_launched[place], launched_ms / in_a_row)
-    return [min(row, max(pair)) for row, *pair in zip(best, best_on_device, best_launched)], best_on_device
+    parts = zip(best, best_on_device, best_launched)
+    return [min(row, max(alone, launched)) for row, alone, launched in parts], best_on_device
 """
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from tasks.judge.device_files import num_devices
 from tasks.judge.walls import seccomp, system
 
 SCRATCH_BYTES = 512 << 20
@@ -96,6 +97,8 @@ def confine(limits: Limits) -> list[str]:
     walls = []
     if _own_files(limits):
         walls.append("mount")
+        if num_devices(limits.device_files or ()) == 1:
+            walls.append("device")
     scratch = Path(limits.scratch)
     for folder in (scratch, scratch / "home", scratch / "cache"):
         folder.mkdir(parents=True, exist_ok=True)
