@@ -26,7 +26,6 @@ from tasks.training.grpo import train_grpo
 from tasks.training.rollouts import Rollout
 from tasks.training.sft import train_sft
 from tasks.variants.candidate import Candidate
-from tasks.variants.prompts import Exemplar
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, problem, verdict
 
 STEPS = 4
@@ -100,12 +99,11 @@ def _pool(drawn: Path, *, steps: int) -> ExemplarPool:
     pool.add("level1/one", exemplar(SCALED_IN_PLACE[:60], speedup=3.0))
     pool.add("level1/one", exemplar(SCALED_BY_CLAMP[:60], speedup=1.0))
     rows = map(json.loads, drawn.read_text().splitlines()) if drawn.exists() else ()
-    for candidate in (Candidate.from_json(row) for step, row in rows if step <= steps):
-        if (speedup := _judged(candidate).speedup) is not None:
-            pool.add(
-                candidate.problem_id,
-                Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=speedup),
-            )
+    candidates = [Candidate.from_json(row) for step, row in rows if step <= steps]
+    found = ExemplarPool.from_verdicts(candidates, map(_judged, candidates))
+    for problem_id in found.problem_ids:
+        for each in found.of(problem_id):
+            pool.add(problem_id, each)
     return pool
 
 
