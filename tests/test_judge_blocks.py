@@ -91,16 +91,39 @@ def test_a_device_moves_inputs_as_the_host_does(name: str) -> None:
     assert means[1] == pytest.approx(means[0], rel=0.05)
 
 
+class _Pool:
+    """What CuPy's pool is to more_memory."""
+
+    def __init__(self, num_bytes: int) -> None:
+        self.num_bytes = self.limit = num_bytes
+        self.kept = 1
+        self.set_limit(fraction=blocks.DEVICE_SHARE)
+
+    def get_limit(self) -> int:
+        return self.limit
+
+    def set_limit(self, *, size: int | None = None, fraction: float = 0.0) -> None:
+        self.limit = int(self.num_bytes * fraction) if size is None else size
+
+    def free_all_blocks(self) -> None:
+        self.kept = 0
+
+
 def test_blocks_may_take_more_of_a_device_where_nobody_else_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[object] = []
-    pool = types.SimpleNamespace(
-        set_limit=lambda *, fraction: done.append(fraction), free_all_blocks=lambda: done.append("freed")
-    )
+    pool = _Pool(100)
     monkeypatch.setattr(blocks, "has_cupy", lambda: True)
     monkeypatch.setattr(blocks, "_cupy_on", lambda index: types.SimpleNamespace(get_default_memory_pool=lambda: pool))
+    limits = [pool.limit]
     with blocks.more_memory(0):
-        done.append("inside")
-    assert done == ["freed", blocks.ALONE_SHARE, "inside", "freed", blocks.DEVICE_SHARE]
+        limits.append(pool.limit)
+        pool.kept = 1
+        with blocks.more_memory(0):
+            assert not pool.kept
+            limits.append(pool.limit)
+        limits.append(pool.limit)
+        pool.kept = 1
+    assert not pool.kept
+    assert [*limits, pool.limit] == [15, 60, 60, 60, 15]
 
 
 @pytest.mark.gpu

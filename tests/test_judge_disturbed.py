@@ -1,7 +1,8 @@
-"""A judgement that others may have disturbed is done once more alone, and what that comes to counts."""
+"""A judgement that others may have disturbed is measured once more alone, and what that comes to counts."""
 
+import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self, cast
@@ -11,52 +12,117 @@ import pytest
 from tasks.judge.cuda import Device
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.judge import Judge
-from tasks.judge.room import Room
-from tasks.judge.verdict import Status, Track, Verdict
+from tasks.judge.referee import Examination
+from tasks.judge.room import MeasuredAlone, Room
+from tasks.judge.trials import Trials
+from tasks.judge.verdict import Status, Timing, Track, Verdict
 from tasks.variants.candidate import Candidate
-from tests.judge_builders import KERNELS, PARAMS, RIGHT, kernel
+from tests.judge_builders import KERNELS, PARAMS, RIGHT, Kernel, kernel, with_source
 
 WAIT_S = 60.0
 HONEST = kernel(KERNELS / "honest" / "in_place.py")
+BUILT = with_source(HONEST, "# import triton\n" + HONEST.candidate.source)
 SEEDS = (0, 1)
 
 
 class DisturbedJudge(Judge):
-    """A real judge of two at once, both of which end alike the first time; notes how many others each found inside."""
+    """A real judge of two at once, both of which end alike the first time."""
 
     def __init__(self, status: Status, **changes: Any) -> None:
         super().__init__(replace(PARAMS, workers=2, **changes))
         self.status = status
-        self.company: list[int] = []
+        self.num_judged = 0
         self._both_are_inside = threading.Barrier(2)
-        self._inside = 0
         self._counting = threading.Lock()
 
     def _examine_once(self, *arguments: Any) -> None:
         with self._counting:
-            self.company.append(self._inside)
+            self.num_judged += 1
+            is_first = self.num_judged <= 2
+        if is_first:
+            self._both_are_inside.wait(WAIT_S)
+            raise RefusedError(self.status, "beside another")
+        super()._examine_once(*arguments)
+
+
+class Watch:
+    """Notes, of examinations, how many others were measured or built when one was measured; both build together."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.company: list[int] = []
+        self._inside = 0
+        self._both_build = threading.Barrier(2)
+        self._counting = threading.Lock()
+        self._begin, self._measure = Examination._begin, Examination._measure
+        monkeypatch.setattr(Examination, "_begin", lambda *arguments: self.begin(*arguments))
+        monkeypatch.setattr(Examination, "_measure", lambda *arguments: self.measure(*arguments))
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[int]:
+        with self._counting:
+            found = self._inside
             self._inside += 1
-            is_first = len(self.company) <= 2
         try:
-            if is_first:
-                self._both_are_inside.wait(WAIT_S)
-                raise RefusedError(self.status, "beside another")
-            super()._examine_once(*arguments)
+            yield found
         finally:
             with self._counting:
                 self._inside -= 1
 
+    def begin(self, examination: Examination, candidate: Candidate) -> Trials:
+        with self.counted():
+            self._both_build.wait(WAIT_S)
+            return self._begin(examination, candidate)
 
-def judged_side_by_side(judge: Judge) -> list[Verdict]:
+    def measure(self, examination: Examination, trials: Trials) -> Timing:
+        with self.counted() as found:
+            self.company.append(found)
+            return self._measure(examination, trials)
+
+
+def judged_side_by_side(judge: Judge, kernel: Kernel = HONEST) -> list[Verdict]:
     with judge, ThreadPoolExecutor(len(SEEDS)) as pool:
-        return list(pool.map(lambda seed: judge.judge(HONEST.problem, HONEST.candidate, seed=seed), SEEDS))
+        return list(pool.map(lambda seed: judge.judge(kernel.problem, kernel.candidate, seed=seed), SEEDS))
 
 
-def test_whoever_did_not_settle_beside_another_is_judged_again_alone() -> None:
+def test_whoever_did_not_settle_beside_another_is_built_again_beside_others_and_measured_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge, watch = DisturbedJudge(Status.UNSTABLE), Watch(monkeypatch)
+    assert {verdict.status for verdict in judged_side_by_side(judge, BUILT)} <= set(RIGHT)
+    assert watch.company == [0, 0]
+    assert judge.num_judged == 4
+
+
+def test_who_does_not_settle_alone_is_not_judged_a_third_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise RefusedError(Status.UNSTABLE, "by itself")
+
     judge = DisturbedJudge(Status.UNSTABLE)
-    assert {verdict.status for verdict in judged_side_by_side(judge)} <= set(RIGHT)
-    assert judge.company[-2:] == [0, 0]
-    assert len(judge.company) == 4
+    monkeypatch.setattr(Examination, "run", refuse)
+    assert {verdict.status for verdict in judged_side_by_side(judge)} == {Status.UNSTABLE}
+    assert judge.num_judged == 4
+
+
+def test_who_is_measured_alone_lets_others_in_while_it_builds() -> None:
+    room = Room()
+    with MeasuredAlone(room) as stay, ThreadPoolExecutor(1) as pool:
+        for _ in range(2):  # also for a second look
+            pool.submit(_enter, room).result(WAIT_S)
+            stay.take()
+            stay.take()
+            entering = pool.submit(_enter, room)
+            with pytest.raises(TimeoutError):
+                entering.result(0.2)
+            stay.leave()
+            stay.leave()
+            entering.result(WAIT_S)
+    with room.alone() as had_company:
+        assert not had_company()
+
+
+def _enter(room: Room) -> None:
+    with room.shared():
+        pass
 
 
 @pytest.mark.parametrize(
@@ -67,7 +133,7 @@ def test_whoever_did_not_settle_beside_another_is_judged_again_alone() -> None:
 def test_what_others_are_not_to_blame_for_is_final(status: Status, changes: dict[str, Any]) -> None:
     judge = DisturbedJudge(status, **changes)
     assert [verdict.status for verdict in judged_side_by_side(judge)] == [status, status]
-    assert len(judge.company) == 2
+    assert judge.num_judged == 2
 
 
 class HeldUpJudge(Judge):

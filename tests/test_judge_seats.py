@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from tests.judge_builders import KERNELS, PARAMS, Kernel, kernel, with_source
 
 TIMEOUT_S = 4.0
 NATIVE = "# load_inline of torch.utils.cpp_extension\n"
+TRITON = "# import triton\n"
 PLAIN = "# nothing is built\n"
 
 
@@ -41,23 +42,62 @@ def test_a_candidate_that_waits_to_be_measured_loses_none_of_its_time(
     assert seats.acquire(blocking=False)  # it has been given back
 
 
+BROKEN_AT_LOADING = "raise ValueError('not today')\nclass ModelNew: pass\n"
+BROKEN_AT_ITS_FIRST_CALL = "\nModelNew.forward = lambda self, *_: 1 / 0\n"
+
+
+@pytest.mark.parametrize("words", [NATIVE, TRITON])
+@pytest.mark.parametrize(
+    "broken", [BROKEN_AT_LOADING, BROKEN_AT_ITS_FIRST_CALL], ids=["at loading", "at its first call"]
+)
 def test_what_is_built_is_built_without_a_seat_and_all_else_begins_with_one(
-    same: Kernel, monkeypatch: pytest.MonkeyPatch
+    same: Kernel, monkeypatch: pytest.MonkeyPatch, words: str, broken: str
 ) -> None:
-    broken = "raise ValueError('not today')\nclass ModelNew: pass\n"
-    native, plain = (with_source(same, words + broken) for words in (NATIVE, PLAIN))
+    source = broken if broken is BROKEN_AT_LOADING else same.candidate.source + broken
+    built, plain = (with_source(same, each + source) for each in (words, PLAIN))
     with Judge(PARAMS) as judge, ThreadPoolExecutor(1) as pool:
         seats = threading.Semaphore(0)
         monkeypatch.setattr(judge, "_seats", seats)
-        assert judge.judge(native.problem, native.candidate, seed=0).status.value == "crashed"
-        waiting = pool.submit(judge.judge, plain.problem, plain.candidate, seed=0)
-        with pytest.raises(TimeoutError):
-            waiting.result(1.0)
-        seats.release()
+        try:
+            building = pool.submit(judge.judge, built.problem, built.candidate, seed=0)
+            assert building.result(60).status.value == "crashed"
+            waiting = pool.submit(judge.judge, plain.problem, plain.candidate, seed=0)
+            with pytest.raises(TimeoutError):
+                waiting.result(1.0)
+        finally:
+            seats.release()
         assert waiting.result(30).status.value == "crashed"
 
 
-@pytest.mark.parametrize("words", [NATIVE, PLAIN])
+def test_what_is_looked_at_again_is_built_again_without_a_seat(same: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = with_source(same, "import time\ntime.sleep(1.0)\n" + same.candidate.source)
+    with Judge(PARAMS) as judge, ThreadPoolExecutor(1) as pool:
+        judge.judge(same.problem, same.candidate, seed=0)
+        seats = threading.Semaphore(1)
+        monkeypatch.setattr(judge, "_seats", seats)
+        looked_at = pool.submit(judge.judge, slow.problem, slow.candidate, seed=1, best_speedup=0.01)
+        is_taken = [_is_taken(seats) for _ in _until(looked_at.done)]
+        verdict = looked_at.result()
+    assert any(check.name == "second_look" for check in verdict.checks)
+    turns = [taken for taken, before in zip(is_taken, [False, *is_taken], strict=False) if taken and not before]
+    assert len(turns) >= 2
+
+
+def _is_taken(seats: threading.Semaphore) -> bool:
+    if is_free := seats.acquire(blocking=False):
+        seats.release()
+    return not is_free
+
+
+def _until(happened: Callable[[], bool]) -> Iterator[None]:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+        yield
+
+
+@pytest.mark.parametrize("words", [NATIVE, TRITON, PLAIN])
 def test_a_seat_is_given_back_by_who_fails(same: Kernel, words: str) -> None:
     wrong = with_source(same, f"{words}{same.candidate.source}\nModelNew.forward = lambda self, *_: 1 / 0\n")
     with Judge(replace(PARAMS, workers=1)) as judge:
@@ -89,10 +129,8 @@ def _enter_alone(room: Room) -> None:
 
 
 def _await(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    for _ in _until(happened):
+        pass
 
 
 @pytest.mark.parametrize("num_measured", [1, 2, 6])

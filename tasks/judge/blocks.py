@@ -54,18 +54,22 @@ def free_unused() -> None:
 
 @contextmanager
 def more_memory(index: int) -> Iterator[None]:
-    """Let blocks on the device with this index take more of its memory meanwhile, and keep nothing before and after."""
+    """Let blocks on the device with this index take more of its memory meanwhile, and keep nothing before and after.
+
+    Within another such time nothing changes but that.
+    """
     if not has_cupy():
         yield
         return
     pool = _cupy_on(index).get_default_memory_pool()
+    usual_bytes = pool.get_limit()
     pool.free_all_blocks()
     pool.set_limit(fraction=ALONE_SHARE)
     try:
         yield
     finally:
         pool.free_all_blocks()
-        pool.set_limit(fraction=DEVICE_SHARE)
+        pool.set_limit(size=usual_bytes)
 
 
 def is_on_host(block: np.ndarray) -> bool:

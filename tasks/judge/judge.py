@@ -14,7 +14,6 @@ from typing import Self, TypeGuard
 
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
-from tasks.judge.compilers import NATIVE
 from tasks.judge.cuda import ALONE_SHARE, MEMORY_SHARE, Device
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.evidence import Evidence, RefusedError
@@ -26,7 +25,7 @@ from tasks.judge.processes import WorkerProcess
 from tasks.judge.program import Layout
 from tasks.judge.referee import Circumstances, Examination
 from tasks.judge.reference import LARGE_LAYOUT, LAYOUT
-from tasks.judge.room import HadCompany, Room
+from tasks.judge.room import HadCompany, MeasuredAlone, Room
 from tasks.judge.screen import Screened, screen
 from tasks.judge.slots import Seat, Slot, Slots, num_in_hand
 from tasks.judge.studies import MAX_KEPT, MAX_KEPT_ON_DEVICE, Studies
@@ -80,6 +79,7 @@ class Judge:
         self._scratch: ScratchFolder | None = None
         self._device: Device | None = None
         self._lease: Lease | None = None
+        self._memory = contextlib.ExitStack()
         self.device = ""
         self.environment: Mapping[str, str] = {}
 
@@ -105,6 +105,7 @@ class Judge:
         with self._server_lock:  # or a judgement under way would start another fork server, and go on
             self._is_open = False
         self._studies.drop_all()
+        self._memory.close()
         if self._server is not None:
             self._server.close()
         if self._lease is not None:
@@ -158,7 +159,6 @@ class Judge:
                 device=self.device,
                 best_speedup=best_speedup,
                 on_progress=on_progress or (lambda share, words: None),
-                seat=Seat(self._seats),
             )
             with self._slots.taken() as slot:
                 self._examine(slot, problem, candidate, screened, evidence, circumstances)
@@ -192,26 +192,23 @@ class Judge:
         evidence: Evidence,
         circumstances: Circumstances,
     ) -> None:
-        num_failed, is_crowded, is_disturbed = 0, False, False
+        num_failed, is_crowded, is_held_up, is_noisy = 0, False, False, False
         out_of_time: tuple[int, RefusedError] | None = None
         while True:
-            with (
-                self._entrance(is_crowded=is_crowded, is_disturbed=is_disturbed) as had_company,
-                circumstances.seat as seat,
-            ):
+            with self._entrance(is_crowded, is_held_up, is_noisy) as (had_company, seat):
                 if out_of_time is not None:  # those who were beside it have ended by now
                     number, refusal = out_of_time
                     if number == self._num_out_of_time:
                         raise refusal
                     out_of_time = None
                 evidence.clear()
-                if NATIVE not in screened.compilers:  # all others have seconds of work at most before they are measured
+                if not screened.compilers:  # all others may build for minutes before they are measured
                     seat.take()
                 server = self._living_fork_server()
                 try:
                     server.load_compilers(screened.compilers)
-                    memory_share = ALONE_SHARE if is_crowded else MEMORY_SHARE
-                    self._examine_once(slot, server, problem, candidate, evidence, circumstances, memory_share)
+                    memory_share = ALONE_SHARE if is_crowded or self.workers == 1 else MEMORY_SHARE
+                    self._examine_once(slot, server, problem, candidate, evidence, circumstances, seat, memory_share)
                     return
                 except (WorkerError, RefusedError, BadProblemError) as error:
                     _let_go(error)
@@ -223,10 +220,10 @@ class Judge:
                         if is_crowded:
                             raise
                         is_crowded = True
-                    elif had_company() and self._may_be_disturbed(error):
-                        is_disturbed = True
+                    elif had_company() and self._may_be_disturbed(error) and not is_noisy:
+                        is_noisy = True
                     elif had_company() and self._may_be_held_up(error):
-                        is_disturbed = True
+                        is_held_up = True
                         out_of_time = self._next_out_of_time(), error
                     elif isinstance(error, WorkerError):
                         num_failed += 1
@@ -235,10 +232,21 @@ class Judge:
                     else:
                         raise
 
-    def _entrance(self, *, is_crowded: bool, is_disturbed: bool) -> contextlib.AbstractContextManager[HadCompany]:
+    @contextlib.contextmanager
+    def _entrance(
+        self, is_crowded: bool, is_held_up: bool, is_noisy: bool
+    ) -> Iterator[tuple[HadCompany, Seat | MeasuredAlone]]:
+        """A way into the room for one judgement, by what became of it before."""
+        if is_noisy and not is_crowded and not is_held_up:
+            with MeasuredAlone(self._room) as stay:
+                yield stay.had_company, stay
+            return
         if is_crowded:
-            return self._alone_with_all_memory()
-        return self._room.alone() if is_disturbed else self._room.shared()
+            place = self._alone_with_all_memory()
+        else:
+            place = self._room.alone() if is_held_up else self._room.shared()
+        with place as had_company, Seat(self._seats) as seat:
+            yield had_company, seat
 
     @contextlib.contextmanager
     def _alone_with_all_memory(self) -> Iterator[HadCompany]:
@@ -282,6 +290,7 @@ class Judge:
         candidate: Candidate,
         evidence: Evidence,
         circumstances: Circumstances,
+        seat: Seat | MeasuredAlone,
         memory_share: float,
     ) -> None:
         params = self._params
@@ -316,7 +325,7 @@ class Judge:
                 raise
             raise FullDeviceError(f"the problem cannot be studied: {error}") from error
         try:
-            examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances)
+            examination = Examination(study, spawn, params, evidence=evidence, circumstances=circumstances, seat=seat)
             try:
                 examination.run(candidate)
             except RefusedError as refused:
@@ -355,6 +364,8 @@ class Judge:
             memory_bytes = int(self._share * self._device.memory_bytes[1])
             own_cores = int(self._share * len(cores) / self._device.count)
             self.workers = num_in_hand(self._params.workers, cores=own_cores, memory_bytes=memory_bytes)
+            if self.workers == 1:  # what would be judged again with more memory once alone has it at once
+                self._memory.enter_context(blocks.more_memory(self._device.index))
         self._slots.fill(self.workers, cores=cores, uids=uids)
         self.device = self._device.name if self._device else environment.device_model()
         self.environment = environment.describe(server.facts, walls, self._device)

@@ -15,6 +15,7 @@ from tasks.judge.long import OnProgress, measure_window
 from tasks.judge.opinions import roofline
 from tasks.judge.pair import Pair
 from tasks.judge.processes import Failure, WorkerProcess
+from tasks.judge.room import MeasuredAlone
 from tasks.judge.slots import Seat
 from tasks.judge.stopwatch import Stopwatch
 from tasks.judge.study import Study
@@ -50,8 +51,6 @@ class Circumstances:
     """The best known for the problem, if any: a jump over it is looked at twice."""
     on_progress: OnProgress
     """Told how far the long tier is."""
-    seat: Seat
-    """To be taken before anything is measured; what takes long to build does so without, but for a second look."""
 
 
 class Examination:
@@ -65,16 +64,19 @@ class Examination:
         *,
         evidence: Evidence,
         circumstances: Circumstances,
+        seat: Seat | MeasuredAlone,
     ) -> None:
         """Start the candidate's process.
 
         Args:
             spawn: starts a worker whose arena has the roomy layout.
+            seat: taken before anything is measured; what is built, at loading or at the first call, is built without.
         """
         self._study = study
         self._params = params
         self._evidence = evidence
         self._circumstances = circumstances
+        self._seat = seat
         self._rng = circumstances.rng
         self._inputs = study.fresh_inputs(self._rng)
         self._seeds = self._rng.sample(study.seeds, 2)
@@ -91,9 +93,9 @@ class Examination:
         """
         try:
             trials = self._begin(candidate)
-            with self._pair.uncounted():
-                self._circumstances.seat.take()
-            trials.run(self._params.trials)
+            first = trials.try_first()
+            self._take_seat()
+            trials.run(self._params.trials, first=first)
             found = self._measure(trials)
             num_graphs, num_kernels = self._pair.num_made()
             self._evidence.track = observed_track(
@@ -112,6 +114,11 @@ class Examination:
 
     def close(self) -> None:
         self._pair.close()
+
+    def _take_seat(self) -> None:
+        """Wait for a seat, which costs the candidate none of its time."""
+        with self._pair.uncounted():
+            self._seat.take()
 
     def _stop(self, status: Status, detail: str) -> NoReturn:
         log = self._pair.candidate.worker.log if status is not Status.WRONG_OUTPUT else ""
@@ -244,7 +251,9 @@ class Examination:
 
     def _look_afresh(self, candidate: Candidate) -> Timing:
         self._pair.close()
+        self._seat.leave()  # fresh processes build everything anew
         self._pair = self._new_pair(seed=self._seeds[0])
         trials = self._begin(candidate)
         trials.try_once("second_look_outputs", hold=True)
+        self._take_seat()
         return self._measure(trials)

@@ -3,6 +3,8 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self
 
 HadCompany = Callable[[], bool]
 """Tells whoever is inside whether anybody else has been there since they came in."""
@@ -56,3 +58,39 @@ class Room:
             self._num_inside -= 1
             self._num_alone_or_waiting -= was_alone
             self._changed.notify_all()
+
+
+class MeasuredAlone:
+    """A stay beside others while something is built, and with nobody else while it is measured. To be entered.
+
+    Nothing is built while somebody is alone, and nobody waits for the minutes that a compiler takes.
+    """
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._inside = contextlib.ExitStack()
+        self._is_alone = False
+        self.had_company: HadCompany = lambda: False
+
+    def __enter__(self) -> Self:
+        self.had_company = self._inside.enter_context(self._room.shared())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._inside.close()
+
+    def take(self) -> None:
+        """Wait until all others have left; nothing more where they have."""
+        if not self._is_alone:
+            self._inside.close()  # or two who want to be alone would wait for each other
+            self._inside.enter_context(self._room.alone())
+            self._is_alone = True
+
+    def leave(self) -> None:
+        """Let others in again."""
+        if self._is_alone:
+            self._is_alone = False
+            self._inside.close()
+            self._inside.enter_context(self._room.shared())

@@ -59,6 +59,10 @@ class Seat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Let somebody else be measured; nothing more where it is not taken."""
         if self._is_taken:
             self._is_taken = False
             self._seats.release()

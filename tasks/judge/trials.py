@@ -21,6 +21,9 @@ from tasks.judge.telling_apart import tell_apart
 from tasks.judge.verdict import Status
 from tasks.judge.wire import TensorSpec, offsets
 
+Held = tuple[np.ndarray, np.ndarray]
+"""An answer and the truth, as they were when they were given."""
+
 PLAIN = "plain"
 COMPARED, COMPARED_BYTES = 8, 64 << 20
 KEPT_SHARE = 0.25
@@ -73,7 +76,7 @@ class Trials:
         self._num_changes = 0
         self._told_apart = False
         self._last_truth = np.empty(0, dtype=np.uint8)
-        self._kept: tuple[np.ndarray, np.ndarray] | None = None
+        self._kept: Held | None = None
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
         self._right_answers = RightAnswers(study.output_specs)
@@ -81,10 +84,12 @@ class Trials:
         self.num_timed = 0
         """Timed calls that were compared."""
 
-    def run(self, trials: int) -> None:
-        """So many trials with weights of their own, and one for each distribution of inputs."""
-        first_answer = self.try_once("fresh_inputs", hold=True)
-        first_truth = self._last_truth
+    def try_first(self) -> Held:
+        """The first trial, in which a candidate may compile for minutes; its answer and the truth."""
+        return self.try_once("fresh_inputs", hold=True), self._last_truth
+
+    def run(self, trials: int, *, first: Held) -> None:
+        """So many trials with weights of their own, the first among them, and one for each distribution of inputs."""
         self.try_once("called_twice", slot=1)
         if not self._takes_weights:
             self._require_weights()
@@ -95,7 +100,7 @@ class Trials:
             self._try_strong_weights()
         for distribution in self._study.distributions:
             self.try_once(f"{distribution}_inputs", distribution)
-        self._require_kept(first_answer, first_truth)
+        self._require_kept(*first)
         self._evidence.passed("output_kept")
 
     def _require_weights(self) -> None:
