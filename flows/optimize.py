@@ -9,6 +9,7 @@ from flows.optimizing.judging import FINAL, GRADIENTS, LONG, Judges, Record
 from flows.optimizing.outcome import NO_TIME, Outcome, Settings
 from tasks.errors import ProblemError, RecordError, RetryableError
 from tasks.judge.baselines import baseline_candidate, usable_baselines
+from tasks.judge.long import told_bucket_means
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
@@ -16,7 +17,7 @@ from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.found import Scored, ranked
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import Proposer
-from tasks.search.report import GRADIENTS_IN_WORDS
+from tasks.search.report import GRADIENTS_IN_WORDS, in_words, one_line
 from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
 from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
@@ -96,19 +97,21 @@ class Optimization:
         self._judge_drop_ins()
 
     def decide(self) -> Outcome:
-        """Which drop-in wins, if any: the best, where it is faster than every baseline for sure.
+        """Which drop-in wins, if any: the best that is faster than every baseline for sure.
 
         Baselines are judged only now: compiling takes as long as many candidates do, and matters to a leader alone.
         """
         outcome, settings = self.outcome, self._settings
         if not outcome.progress.scored:
             self._judged_baseline("eager", SCREEN)  # whether the module can serve as the truth at all
-        best = max(outcome.finals, key=lambda pair: _interval(pair[1]).low, default=None)
-        self._time_baselines(_interval(best[1]).low if best else 0.0)
-        if best is not None and self._is_faster(best[1]) and settings.window_s:
-            best = (best[0], self._timed_longer(best[0]))
-        if best is not None and self._is_faster(best[1]):
-            outcome.winner = best if not settings.checks_gradients or self._has_right_gradients(best[0]) else None
+        finals = sorted(outcome.finals, key=lambda pair: _interval(pair[1]).low, reverse=True)
+        self._time_baselines(_interval(finals[0][1]).low if finals else 0.0)
+        faster = [pair for pair in finals if self._is_faster(pair[1])]
+        winner = self._undoubted(faster) if settings.window_s else next(iter(faster), None)
+        if winner is not None and (not settings.checks_gradients or self._has_right_gradients(winner[0])):
+            outcome.winner = winner
+        elif faster:
+            outcome.unwritten = self._why_unwritten((winner or faster[0])[1])
         outcome.interrupted = self._search.is_stopped
         outcome.seconds = self._clock.elapsed_s
         return outcome
@@ -116,6 +119,10 @@ class Optimization:
     def stop(self) -> None:
         """Search no further; what was found until now is looked at as usual."""
         self._search.stop()
+
+    @property
+    def _is_time_over(self) -> bool:
+        return self._clock.elapsed_s >= self._settings.seconds
 
     def _time_baselines(self, surely: float) -> None:
         """Time the ways of running the reference, as long as that can change what is written.
@@ -143,7 +150,7 @@ class Optimization:
         except ProblemError:
             return "the class inherits its forward"
         is_known = (rung, candidate.candidate_id) in self._record.known
-        if not is_known and self._clock.elapsed_s >= self._settings.seconds:
+        if not is_known and self._is_time_over:
             return NO_TIME
         verdict = self._judge(self._texts.judged, candidate, rung)
         if verdict.status is Status.UNSTABLE:
@@ -173,14 +180,42 @@ class Optimization:
             if verdict.is_correct:
                 finals.append((made, final))
 
-    def _timed_longer(self, made: DropIn) -> Scored:
-        candidate = self._texts.as_judged(made.judged)
-        verdict = self._judge(self._texts.judged, candidate, LONG)
-        self._search.progress.scored.append(Scored(candidate=candidate, verdict=verdict, rung=LONG))
-        return self._search.progress.scored[-1]
+    def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
+        """The first that the long tier proves faster, with its number; else the first that it does not doubt.
+
+        A long timing that does not settle is no doubt where every bucket of it beats the best baseline: the number of
+        the rung before stands then. Others are timed as long as there is time.
+        """
+        undoubted = None
+        for made, final in faster:
+            if undoubted is not None and self._is_time_over:
+                break
+            candidate = self._texts.as_judged(made.judged)
+            longer = Scored(candidate=candidate, verdict=self._judge(self._texts.judged, candidate, LONG), rung=LONG)
+            self.outcome.progress.scored.append(longer)
+            if self._is_faster(longer):
+                return made, longer
+            if undoubted is None and self._is_faster_throughout(longer.verdict):
+                undoubted = made, final
+        return undoubted
+
+    def _why_unwritten(self, faster: Scored) -> str:
+        """What is the matter with a drop-in that was judged faster, and what can be done."""
+        found = f"a drop-in was judged {in_words(_interval(faster))} over eager"
+        verdict = self.outcome.gradients or self.outcome.long_verdict_on(faster)
+        assert verdict is not None
+        words = in_words(verdict.timing.speedup) if verdict.timing else f"{verdict.status}: {one_line(verdict.detail)}"
+        if self.outcome.gradients is not None:
+            return f"{found}, but its gradients are not those of the original: {words}"
+        remedy = "; repeat it on a quieter machine, or leave the long timing out with --window-s 0"
+        return f"{found}, but its long timing came to {words}{remedy if verdict.status is Status.UNSTABLE else ''}"
 
     def _is_faster(self, scored: Scored) -> bool:
         return scored.interval is not None and scored.interval.low > self.outcome.baseline[1].high
+
+    def _is_faster_throughout(self, verdict: Verdict) -> bool:
+        means = told_bucket_means(verdict) if verdict.status is Status.UNSTABLE else []
+        return bool(means) and min(means) > self.outcome.baseline[1].high
 
     def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)
@@ -207,7 +242,7 @@ class Optimization:
                 if not left:
                     raise
                 continue
-            if verdict.status is not Status.UNSTABLE:
+            if verdict.status is not Status.UNSTABLE or (rung == LONG and self._is_time_over):
                 break
         if verdict.status is Status.BAD_PROBLEM and problem is self._texts.judged:
             raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")

@@ -203,7 +203,10 @@ FATAL = {
     "nothing": (program("return None"), "returns no values"),
     "empty": (program("return x[:0]"), "returns no values"),
     "no numbers at all": (program("return x * float('nan')"), "not numbers"),
-    "its weights do not matter": (program("y = self.linear(x)\n        return x"), "does not depend on its weights"),
+    "its weights do not matter": (
+        program("y = self.linear(x)\n        return x"),
+        "does not depend on its weights: other values of linear.weight, linear.bias change nothing",
+    ),
     "noise": (program("return (self.linear(x) * 1e9).sin()"), "rounding alone changes"),
     "other shapes": (
         program(inputs="return [torch.randn(int(torch.randint(1, 99, ())), 32)]"),

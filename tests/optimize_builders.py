@@ -5,14 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from flows.optimize import Optimization
-from flows.optimizing.judging import Record
+from flows.optimizing.judging import LONG, Record
 from flows.optimizing.outcome import Outcome, Settings
 from flows.optimizing.providers import rewriting
-from tasks.judge.verdict import Speedup, Status, Timing, Verdict
+from tasks.judge.long import Window
+from tasks.judge.timing import Rounds
+from tasks.judge.verdict import Check, Speedup, Status, Timing, Verdict
 from tasks.params import JudgeParams
 from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
 from tasks.search.proposers import Proposer
+from tasks.search.report import render
 from tasks.search.search import SCREEN
 from tasks.search.survey import Survey
 from tasks.search.texts import problem_texts
@@ -32,17 +35,19 @@ def example_inputs():
     return torch.randn(32, 64)
 """
 FACTS = Survey(inputs=(("tensor", "float32", (32, 64), (64, 1)),), named_inputs={}, constructor=())
+NO_ROUNDS = Rounds.of([])
 
 Speeds = Callable[[str, Candidate], float | Status]
 """Speedup at a rung, or the status of a refusal."""
 
 
 class GivenJudges:
-    """A judge for every rung, whose verdicts are given."""
+    """A judge for every rung, whose verdicts are given; unstable ones of the long tier have these bucket means."""
 
-    def __init__(self, speeds: Speeds, *, spread: float = 0.02) -> None:
+    def __init__(self, speeds: Speeds, *, spread: float = 0.02, bucket_means: Sequence[float] = ()) -> None:
         self.speeds = speeds
         self.spread = spread
+        self.bucket_means = bucket_means
         self.asked: list[tuple[str, Candidate]] = []
 
     def at(self, rung: str) -> "GivenJudge":
@@ -64,6 +69,8 @@ class GivenJudge:
         if not isinstance(found, Status):
             settled = Speedup(median=found, low=found - self.judges.spread, high=found + self.judges.spread)
             timing = Timing(baseline="eager", reference_ms=(found,), candidate_ms=(1.0,), settled=settled)
+        means = self.judges.bucket_means if (self.rung, status) == (LONG, Status.UNSTABLE) else ()
+        words = Window(bucket_means=tuple(means), num_rounds=9, rounds=NO_ROUNDS).words if means else ""
         return Verdict(
             candidate_id=candidate.candidate_id,
             problem_id=problem.problem_id,
@@ -71,7 +78,8 @@ class GivenJudge:
             device=self.device,
             environment=self.environment,
             protocol=self.protocol,
-            detail="given",
+            detail=words or "given",
+            checks=(Check(name="bucket_means", passed=False, evidence=words),) if words else (),
             timing=timing,
             seconds=0.0,
             judged_at=0.0,
@@ -123,6 +131,28 @@ def optimization_of(
 def optimized(file: UserFile, judges: GivenJudges, **given: Any) -> Outcome:
     """What comes of the optimization that optimization_of makes of these."""
     return optimization_of(file, judges, **given).run()
+
+
+def report_on(file: UserFile, outcome: Outcome) -> str:
+    """The report as the command writes it."""
+    return render(
+        file,
+        winner=outcome.winner[1] if outcome.winner else None,
+        claimed=outcome.speedup,
+        baseline=outcome.baseline,
+        baselines=outcome.baselines,
+        not_judged=outcome.not_judged,
+        scored=outcome.progress.scored,
+        asked=outcome.asked,
+        brought=outcome.contributions,
+        failed=outcome.progress.failed,
+        gradients=outcome.gradients,
+        unsettled=outcome.unsettled,
+        unwritten=outcome.unwritten,
+        shapes="any",
+        seconds=1.0,
+        interrupted=False,
+    )
 
 
 def by_recipe(**speeds: float | Status) -> Speeds:

@@ -16,11 +16,10 @@ from flows.optimizing.providers import Chosen, Providers
 from tasks.judge.verdict import Status
 from tasks.params import load_params, read_document
 from tasks.search.contributions import contributions
-from tasks.search.report import render
 from tasks.search.texts import problem_texts
 from tasks.variants.candidate import Candidate
 from tests.llm_builders import requests_in
-from tests.optimize_builders import FACTS, GivenJudges, Speeds, optimized, softmax_file
+from tests.optimize_builders import FACTS, GivenJudges, Speeds, optimized, report_on, softmax_file
 from tests.test_optimize_command import SLOW
 
 ROOT = Path(__file__).parents[1]
@@ -95,21 +94,7 @@ def searched(
 
 
 def reported(project: Path, outcome: Outcome) -> str:
-    return render(
-        softmax_file(project),
-        winner=outcome.winner[1] if outcome.winner else None,
-        baseline=outcome.baseline,
-        baselines=outcome.baselines,
-        not_judged=outcome.not_judged,
-        scored=outcome.progress.scored,
-        asked=outcome.asked,
-        brought=outcome.contributions,
-        failed=outcome.progress.failed,
-        gradients=outcome.gradients,
-        shapes="any",
-        seconds=1.0,
-        interrupted=False,
-    )
+    return report_on(softmax_file(project), outcome)
 
 
 def make_project(folder: Path) -> None:

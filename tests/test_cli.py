@@ -25,6 +25,46 @@ def test_wrong_usage_ends_with_status_2(capsys):
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["judge"], ["kernelbench"], ["optimize"], ["fits"], ["problems"], ["sql"], ["report"]),
+        *(["history"], ["history", "check"], ["hacks"], ["hacks", "add"]),
+    ],
+    ids=" ".join,
+)
+def test_the_help_of_a_command_says_its_exit_codes(capsys, command):
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    said = " ".join(capsys.readouterr().out.split()).lower()
+    assert "exit codes: 0 " in said
+    assert "2 wrong usage" in said
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["optimize", "none.py"],
+        ["kernelbench", "none.json", "--out", "out"],
+        ["judge", "none.py", "none.py"],
+        ["judge", "--batch", "none.jsonl", "--out", "verdicts.jsonl"],
+        ["sql", "FROM runs", "--history", "none.duckdb"],
+        ["history", "check", "none.duckdb"],
+        ["hacks", "check", "none.py"],
+        ["report", "--history", "none.duckdb"],
+    ],
+    ids=" ".join,
+)
+def test_a_file_that_is_named_and_not_there_is_wrong_usage_for_every_command(capsys, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    try:
+        status = main(command)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert "none." in capsys.readouterr().err
+
+
 def test_problems_are_listed_from_anywhere_below_the_project(capsys, monkeypatch):
     monkeypatch.chdir(Path("data") / "problems")
     assert main(["problems"]) == 0

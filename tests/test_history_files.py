@@ -11,6 +11,7 @@ from history_builders import candidate, distinct, problem, run, verdict
 
 from tasks.errors import HistoryBusyError, MachineError, RecordError
 from tasks.history import connection
+from tasks.history.inspection import inspect_history
 from tasks.history.schema import MIGRATIONS, STORAGE_VERSION
 from tasks.history.store import History
 from tasks.history.turns import locks_of
@@ -72,6 +73,19 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_left_as_it_is(filled, 
             attempt()
         assert str(filled) in str(refused.value)
     assert filled.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["gains.csv", "gains.json", "gains.parquet", "gains.xlsx"])
+def test_a_table_of_data_is_refused_in_words_that_say_that_it_is_no_history(tmp_path, name):
+    """DuckDB itself opens some of them, as an empty database with a view of the data."""
+    path = tmp_path / name
+    path.write_text("step,loss\n1,0.5\n")
+    for attempt in (lambda: History(path).query("FROM verdicts"), lambda: inspect_history(path)):
+        with pytest.raises(RecordError, match=f"{path} is damaged or not a DuckDB file; it was left as it is"):
+            attempt()
+    with pytest.raises(RecordError, match="it was left as it is"):
+        History(path).append(run())
+    assert path.read_text() == "step,loss\n1,0.5\n"
 
 
 def test_damage_anywhere_is_recognised_or_harmless_but_never_another_answer(filled):

@@ -71,6 +71,12 @@ def test_a_verdict_survives_json(judge: Judge) -> None:
     [
         pytest.param("return torch.zeros_like(x)", NORMAL, "does not depend on its inputs", id="constant"),
         pytest.param("return x + torch.randn_like(x)", NORMAL, "different outputs for equal inputs", id="random"),
+        pytest.param(
+            "return torch.dropout(x, 0.5, True)",
+            NORMAL,
+            "let its caller give it what is drawn",
+            id="draws in either mode",
+        ),
         pytest.param("return x / 0 * 0", NORMAL, "not numbers", id="not a number"),
         pytest.param("return undefined", NORMAL, "NameError", id="raises"),
         pytest.param("return x", "return 3", "not a list", id="inputs are no list"),

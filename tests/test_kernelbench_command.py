@@ -247,7 +247,6 @@ def test_baselines_come_from_the_history_the_next_time(folder, capsys):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "cannot be read as Parquet"),
         (b"no table", "cannot be read as Parquet"),
         ("table", "holds other rows than"),
     ],
@@ -258,7 +257,7 @@ def test_records_that_are_none_are_refused_in_words(folder, capsys, content, wor
     path = folder / "other.parquet"
     if isinstance(content, bytes):
         path.write_bytes(content)
-    elif content:
+    else:
         polars.DataFrame({"problem_id": ["level1/1"]}).write_parquet(path)
     assert main(command("--records", "other.parquet", "--report-only")) == 1
     assert words in capsys.readouterr().err
@@ -268,13 +267,21 @@ def test_records_that_are_none_are_refused_in_words(folder, capsys, content, wor
     ("more", "status", "words"),
     [
         pytest.param(["--only", "level7"], 1, "no problem has level7 in its id", id="no such problem"),
-        pytest.param(["--device", "gpu"], 1, "neither cpu nor cuda:N", id="no such device"),
+        pytest.param(["--device", "gpu"], 2, "neither cpu nor cuda:N", id="no such device"),
         pytest.param(["--baselines", "cuda_graph"], 3, "cuda_graph cannot be timed on cpu: it needs CUDA", id="no GPU"),
-        pytest.param(["--baselines", "fast"], 1, "unknown baseline 'fast'", id="no such baseline"),
+        pytest.param(["--baselines", "fast"], 2, "invalid choice: 'fast'", id="no such baseline"),
+        pytest.param(["--candidates", "none.json"], 2, "there is no none.json", id="no such candidates"),
+        pytest.param(["--records", "none.parquet"], 2, "there is no none.parquet", id="no such records"),
+        pytest.param(["--out", "h100.json"], 2, "--out h100.json cannot be made a folder", id="out is a file"),
+        pytest.param(["--out", "/proc/xyz"], 2, "--out /proc/xyz cannot be made a folder", id="out cannot be made"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_words(folder, capsys, more, status, words):
-    assert main(command(*more)) == status
+    try:
+        found = main(command(*more))
+    except SystemExit as ended:
+        found = ended.code
+    assert found == status
     assert words in capsys.readouterr().err
 
 
@@ -283,9 +290,11 @@ def test_what_cannot_be_done_is_refused_in_words(folder, capsys, more, status, w
     [
         ["--workers", "0"],
         ["--stop-after-s", "0"],
+        ["--stop-after-s", "nan"],
         ["--tier", "quick"],
         ["--window-s", "60"],
         ["--tier", "long", "--window-s", "0"],
+        ["--tier", "long", "--window-s", "nan"],
     ],
     ids=" ".join,
 )

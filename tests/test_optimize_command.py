@@ -34,6 +34,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return x.sum(1)
 """
+EARLIER = "# Written by cuda-l1 optimize.\n\n\nclass Slow(ReferenceSlow):\n    pass\n"
 QUICK = ["--baselines", "eager", "--window-s", "0", "--workers", "1"]
 
 
@@ -70,29 +71,35 @@ def test_candidates_from_a_folder(folder: Path, capsys: pytest.CaptureFixture[st
     assert (out / "journal.jsonl").read_bytes() == judged  # nothing was asked twice
 
 
-def test_nothing_faster_takes_an_older_drop_in_away(folder: Path) -> None:
+def test_nothing_faster_takes_an_older_drop_in_away_and_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "candidates" / "sum.py").unlink()
     out = folder / "out"
     out.mkdir()
-    (out / "slow.py").write_text("# Written by cuda-l1 optimize.\n")
+    (out / "slow.py").write_text(EARLIER)
     arguments = ["optimize", "slow.py:Slow", "--provider", "candidates", "--out", "out", *QUICK]
     assert main(arguments) == 4
     assert not (out / "slow.py").exists()
     assert json.loads((out / "verdict.json").read_text())["verdict"] is None
-    (out / "slow.py").write_text("# The user's own.\n")
-    assert main(arguments) == 4
-    assert (out / "slow.py").exists()
+    assert "out/slow.py, the drop-in of an earlier run, is removed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        pytest.param(["none.py"], 1, "cannot be read", id="no file"),
+        pytest.param(["none.py"], 2, "there is no none.py", id="no file"),
         pytest.param(["slow.py:Fast"], 1, "defines no module Fast; it has: Slow", id="no class"),
         pytest.param(
-            ["slow.py", "--provider", "nowhere"], 1, "neither builtin nor compiler nor a folder", id="no provider"
+            ["slow.py", "--provider", "nowhere"], 2, "neither builtin nor compiler nor a folder", id="no provider"
         ),
         pytest.param(["slow.py", "--out", "."], 2, "which would be overwritten", id="out is where the file is"),
+        pytest.param(["slow.py", "--baselines", "eager", "cuda_graph"], 3, "it needs CUDA; leave it out", id="no GPU"),
+        pytest.param(["slow.py", "--out", "slow.py"], 2, "--out slow.py cannot be made a folder", id="out is a file"),
+        pytest.param(["slow.py", "--out", "slow.py/x"], 2, "cannot be made a folder", id="out lies under a file"),
+        pytest.param(["slow.py", "--out", "/proc/xyz"], 2, "cannot be made a folder", id="out cannot be made"),
+        pytest.param(["slow.py", "--window-s", "nan"], 2, "neither 0 nor a number of seconds", id="no number"),
+        pytest.param(["slow.py", "--window-s", "-1"], 2, "neither 0 nor a number of seconds", id="negative window"),
         pytest.param(["slow.py", "--minutes", "0"], 2, "not a number of minutes", id="no time"),
         pytest.param(["slow.py", "--device", "gpu"], 2, "neither cpu nor cuda:N", id="unknown device"),
         pytest.param(["slow.py", "--precision", "fp16"], 2, "invalid choice", id="precision under autocast"),

@@ -1,8 +1,10 @@
 """In which order rewrites are proposed: what is hoped to bring most first, and what takes long to judge last."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
 from tasks.judge.verdict import Status
@@ -13,6 +15,8 @@ from tasks.search.found import Scored
 from tasks.search.search import SCREEN
 from tasks.search.texts import problem_texts
 from tasks.variants.candidate import Candidate
+from tasks.variants.rewrites import REWRITES
+from tasks.variants.rewriting import Rewrite
 from tests.optimize_builders import FACTS, GivenJudges, by_recipe, softmax_file
 
 
@@ -99,3 +103,17 @@ def test_others_learn_from_what_is_known_of_a_rewrite(
     compositions = Compositions(softmax, seed=0, experience=experience)
     ((name,),) = proposed(compositions, softmax, count=1, speed=lambda candidate: verdict)
     assert experience.expected(name, prior=1.0) == pytest.approx(expected)
+
+
+def test_a_rewrite_that_fails_is_left_out_and_told_of_once(softmax: Problem, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(program: cst.Module, rng: random.Random) -> cst.Module | None:
+        raise KeyError(program)
+
+    failing = Rewrite(name="broken", group="memory", apply=broken)
+    compositions = Compositions(softmax, seed=0, rewrites=[failing, *REWRITES])
+    with_it = proposed(compositions, softmax, count=12, speed=lambda candidate: 1.0)
+    assert with_it == proposed(Compositions(softmax, seed=0), softmax, count=12, speed=lambda candidate: 1.0)
+    (told,) = caplog.messages
+    assert told.startswith("rewrite broken fails on Softmax and is left out: KeyError: Module( ")
+    assert "\n" not in told
+    assert len(told) < 250

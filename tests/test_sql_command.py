@@ -31,7 +31,10 @@ def ask(path, capsys, monkeypatch):
     monkeypatch.chdir(path.parent)
 
     def ask(*arguments):
-        status = main(["sql", *map(str, arguments)])
+        try:
+            status = main(["sql", *map(str, arguments)])
+        except SystemExit as ended:
+            status = ended.code
         said = capsys.readouterr()
         return status, said.out, said.err
 
@@ -85,14 +88,24 @@ def test_the_suffix_of_a_file_says_the_format(ask, tmp_path, suffix):
 
 def test_parquet_is_not_written_to_a_terminal(ask):
     status, said, complaint = ask(BOARD, "--format", "parquet")
-    assert (status, said) == (1, "")
+    assert (status, said) == (2, "")
     assert "--out" in complaint
+
+
+@pytest.mark.parametrize("name", ["board.xlsx", "board", "board.table"])
+def test_a_file_whose_suffix_says_no_format_is_refused_unless_the_format_is_said(ask, tmp_path, name):
+    status, _, complaint = ask(BOARD, "--out", tmp_path / name)
+    assert status == 2
+    assert ".csv, .json, .parquet" in complaint
+    assert not (tmp_path / name).exists()
+    assert ask(BOARD, "--out", tmp_path / name, "--format", "table")[0] == 0
+    assert "rewrites" in (tmp_path / name).read_text()
 
 
 def test_the_history_itself_is_never_the_output(ask, path):
     before = path.read_bytes()
     status, _, complaint = ask(BOARD, "--out", path, "--format", "csv")
-    assert status == 1
+    assert status == 2
     assert "is the history" in complaint
     assert path.read_bytes() == before
 
@@ -174,12 +187,14 @@ def test_another_file_than_the_projects_may_be_asked(ask, tmp_path):
     other = tmp_path / "other.duckdb"
     History(other).append(run("theirs"))
     assert ask("SELECT run_id FROM runs", "--history", other, "--format", "csv")[1] == "run_id\ntheirs\n"
-    assert ask("FROM runs", "--history", tmp_path / "none.duckdb")[0] == 1
+    status, _, complaint = ask("FROM runs", "--history", tmp_path / "none.duckdb")
+    assert status == 2
+    assert f"there is no {tmp_path}/none.duckdb" in complaint
 
 
 def test_a_place_that_cannot_be_written_to_is_named(ask, tmp_path):
     status, _, complaint = ask(BOARD, "--out", tmp_path / "none" / "board.csv")
-    assert status == 3
+    assert status == 2
     assert os.fspath(tmp_path / "none" / "board.csv") in complaint
 
 

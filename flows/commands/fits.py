@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from flows.commands.usage import EXIT_CODES
 from tasks.errors import ParamsError
 from tasks.training.architectures import ARCHITECTURES, Architecture
 from tasks.training.footprint import Setup, first_that_fits, footprint
@@ -29,7 +30,7 @@ rank {rank}. The command is `cuda-l1 fits`.
 
 def add_fits_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the command with the parser of the command line."""
-    parser = commands.add_parser("fits", help="which models train on how many GPUs, by calculation")
+    parser = commands.add_parser("fits", help="which models train on how many GPUs, by calculation", epilog=EXIT_CODES)
     parser.add_argument("--memory-gb", type=int, nargs="+", default=MEMORY_GB, metavar="GB", help="of a GPU")
     parser.add_argument("--host-gb", type=int, default=HOST_GB, metavar="GB", help="of the host, for each GPU")
     parser.add_argument("--context", type=int, default=CONTEXT_TOKENS, metavar="TOKENS", help="on each GPU at a time")

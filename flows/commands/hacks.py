@@ -6,9 +6,11 @@ Imports at the top stay light.
 import argparse
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.commands.usage import EXIT_CODES, require_there
 from flows.project import project_folder
 from tasks.errors import MachineError, RecordError
 
@@ -18,26 +20,30 @@ if TYPE_CHECKING:
 
 def add_hacks_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the command with the parser of the command line."""
-    parser = commands.add_parser("hacks", help="list, show and add hacking cases, which the reward checker is shown")
+    parser = commands.add_parser(
+        "hacks", help="list, show and add hacking cases, which the reward checker is shown", epilog=EXIT_CODES
+    )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
 
-    listing = actions.add_parser("list", help="all cases, the oldest first")
+    listing = actions.add_parser("list", help="all cases, the oldest first", epilog=EXIT_CODES)
     listing.set_defaults(run=_list)
 
-    show = actions.add_parser("show", help="one case with its source")
+    show = actions.add_parser("show", help="one case with its source", epilog=EXIT_CODES)
     show.add_argument("case", metavar="ID", help="its id, the beginning of it, or its name")
     show.set_defaults(run=_show)
 
-    add = actions.add_parser("add", help="add a program that was paid for what it did not do")
+    add = actions.add_parser("add", help="add a program that was paid for what it did not do", epilog=EXIT_CODES)
     add.add_argument("file", type=Path, metavar="FILE")
     add.add_argument("--group", required=True, help='the kind of hack, such as "replay by pointer"')
     add.add_argument("--words", default="", help="what it does, for people and for the checker's prompt")
     add.add_argument("--name", help="default: the file's name")
-    add.set_defaults(run=_add)
+    add.set_defaults(run=partial(_add, add))
 
-    check = actions.add_parser("check", help="static findings in a file, and the most similar cases; decides nothing")
+    check = actions.add_parser(
+        "check", help="static findings in a file, and the most similar cases; decides nothing", epilog=EXIT_CODES
+    )
     check.add_argument("file", type=Path, metavar="FILE")
-    check.set_defaults(run=_check)
+    check.set_defaults(run=partial(_check, check))
 
 
 def _list(arguments: argparse.Namespace) -> None:
@@ -60,9 +66,10 @@ def _show(arguments: argparse.Namespace) -> None:
     _write(f"\n{case.source.rstrip()}")
 
 
-def _add(arguments: argparse.Namespace) -> None:
+def _add(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     from tasks.history.hacks import case_of
 
+    require_there(parser, arguments.file)
     name = arguments.name or arguments.file.stem
     case = case_of(name=name, group=arguments.group, source=_read(arguments.file), words=arguments.words, origin="user")
     if _cases().add(case):
@@ -71,10 +78,11 @@ def _add(arguments: argparse.Namespace) -> None:
         _write(f"{arguments.file} is in the collection already as {case.case_id}; nothing was changed")
 
 
-def _check(arguments: argparse.Namespace) -> None:
+def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     from tasks.history.hacks import most_similar
     from tasks.judge.opinions.findings import static_findings
 
+    require_there(parser, arguments.file)
     source = _read(arguments.file)
     for finding in static_findings(source):
         _write(f"{finding.tier:<10}  line {finding.line:<4}  {finding.name}: {finding.words}")

@@ -11,9 +11,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.commands.usage import EXIT_CODES, require_there
 from flows.project import project_folder
 from flows.snapshot import SNAPSHOT
 from tasks.errors import MachineError, RecordError
@@ -27,32 +29,40 @@ HISTORY = Path("data/history.duckdb")
 
 def add_history_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the command with the parser of the command line."""
-    parser = commands.add_parser("history", help="rebuild, merge, export, compare and check history files")
+    parser = commands.add_parser(
+        "history", help="rebuild, merge, export, compare and check history files", epilog=EXIT_CODES
+    )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
 
-    rebuild = actions.add_parser("rebuild", help="from the stages' outputs, or from an export; adds what is missing")
+    rebuild = actions.add_parser(
+        "rebuild", help="from the stages' outputs, or from an export; adds what is missing", epilog=EXIT_CODES
+    )
     rebuild.add_argument("--out", type=Path, metavar="FILE", help="default: the project's history")
     rebuild.add_argument("--from", type=Path, metavar="FOLDER", dest="export", help="an export, instead of data/")
     rebuild.set_defaults(run=_rebuild)
 
-    merge = actions.add_parser("merge", help="take other machines' files into the project's history")
+    merge = actions.add_parser("merge", help="take other machines' files into the project's history", epilog=EXIT_CODES)
     merge.add_argument("files", type=Path, nargs="+", metavar="FILE")
     merge.set_defaults(run=_merge)
 
-    export = actions.add_parser("export", help="one Parquet file a table, for DVC; equal histories give equal files")
+    export = actions.add_parser(
+        "export", help="one Parquet file a table, for DVC; equal histories give equal files", epilog=EXIT_CODES
+    )
     export.add_argument("folder", type=Path, nargs="?", metavar="FOLDER", help=f"default: {SNAPSHOT}")
     export.set_defaults(run=_export)
 
-    diff = actions.add_parser("diff", help="what run B found otherwise than run A")
+    diff = actions.add_parser("diff", help="what run B found otherwise than run A", epilog=EXIT_CODES)
     for name in ("run_a", "run_b"):
         diff.add_argument(name, metavar=name.upper(), help="a run id or its beginning, a stage, or stage@commit")
     diff.add_argument("--json", action="store_true", help="everything, for programs")
     diff.set_defaults(run=_diff)
 
-    check = actions.add_parser("check", help="what a file is, what it holds and whether all of it can be read")
+    check = actions.add_parser(
+        "check", help="what a file is, what it holds and whether all of it can be read", epilog=EXIT_CODES
+    )
     check.add_argument("file", type=Path, nargs="?", metavar="FILE", help="default: the project's history")
     check.add_argument("--json", action="store_true", help="for programs")
-    check.set_defaults(run=_check)
+    check.set_defaults(run=partial(_check, check))
 
 
 def _rebuild(arguments: argparse.Namespace) -> None:
@@ -165,12 +175,14 @@ def _value(judged: "Judged | None") -> str:
     return f"{judged.speedup:.2f}x ({judged.speedup_low:.2f} to {judged.speedup_high:.2f})"
 
 
-def _check(arguments: argparse.Namespace) -> int:
+def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from tasks.history.inspection import inspect_history
 
     file = _absolute(arguments.file)
     if file is None:
         _enter_project()
+    else:
+        require_there(parser, file)
     with _tables("reading") as on_table:
         found = inspect_history(file or HISTORY, on_table=on_table)
     if arguments.json:

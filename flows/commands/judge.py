@@ -210,16 +210,18 @@ def device(text: str) -> str:
     return text
 
 
-def amount_of(unit: str) -> Callable[[str], float]:
-    """Reads a number above 0; what is wrong about another is told in that unit."""
+def amount_of(unit: str, *, may_be_zero: bool = False) -> Callable[[str], float]:
+    """Reads a number above 0, or from 0 on; what is wrong about another is told in that unit."""
 
     def read(text: str) -> float:
         try:
             amount = float(text)
         except ValueError:
-            amount = 0.0
-        if not 0 < amount < float("inf"):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit} above 0")
+            amount = -1.0
+        if not (0 < amount < float("inf") or (may_be_zero and amount == 0)):
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is {'neither 0 nor' if may_be_zero else 'not'} a number of {unit} above 0"
+            )
         return amount
 
     return read

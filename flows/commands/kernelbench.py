@@ -5,6 +5,7 @@ Judging needs little more than PyTorch; the tables are made where data frames ar
 """
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.commands.judge import sigterm_as_exit
+from flows.commands.judge import amount_of, count, sigterm_as_exit
+from flows.commands.usage import make_out_folder, require_there
 from flows.project import project_folder
 from tasks.errors import CudaL1Error, ParamsError, RecordError
+from tasks.judge.baselines import BASELINES
 from tasks.problems.problem import PRECISIONS, Problem
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ HISTORY = Path("data/history.duckdb")
 EPILOG = """Everything judged is kept in FOLDER/verdicts.jsonl at once: killed at any time, the same command continues,
 also on another machine that has the folder. What --provider proposes is in FOLDER/proposals.jsonl and not written
 again; with --report-only it is written and not judged, for a machine that can only judge. Exit codes: 0 done,
-1 something failed, 2 wrong usage, 3 this machine cannot judge."""
+1 something failed, 2 wrong usage, such as a file that is not there, 3 this machine cannot judge."""
 
 
 def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -53,7 +56,7 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     )
     parser.add_argument("--provider", choices=(BUILTIN,), help="whose candidates to judge besides, on a GPU")
     parser.add_argument(
-        "--proposals", type=int, default=4, metavar="K", help="candidates of --provider a problem (default: 4)"
+        "--proposals", type=count, default=4, metavar="K", help="candidates of --provider a problem (default: 4)"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="verdicts and tables; continued")
     parser.add_argument(
@@ -72,15 +75,21 @@ def add_kernelbench_command(commands: "argparse._SubParsersAction[argparse.Argum
     parser.add_argument(
         "--tier", choices=("screen", "long"), default="screen", help="seconds, or the paper's half hour"
     )
-    parser.add_argument("--window-s", type=float, help="of the long tier, for each candidate (default: the half hour)")
+    parser.add_argument(
+        "--window-s", type=amount_of("seconds"), help="of the long tier, for each candidate (default: the half hour)"
+    )
     parser.add_argument(
         "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of all problems (default: fp32)"
     )
-    parser.add_argument("--baselines", nargs="*", metavar="NAME", help="default: all that the device can run")
+    parser.add_argument("--baselines", nargs="*", choices=BASELINES, help="default: all that the device can run")
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="problems whose id contains one of these")
-    parser.add_argument("--workers", type=int, default=1, help="candidates measured at once on a device (default: 1)")
-    parser.add_argument("--timeout-s", type=float, help="of one candidate (default: 120, on a GPU 300: builds count)")
-    parser.add_argument("--stop-after-s", type=float, default=float("inf"), help="begin nothing new after so long")
+    parser.add_argument("--workers", type=count, default=1, help="candidates measured at once on a device (default: 1)")
+    parser.add_argument(
+        "--timeout-s", type=amount_of("seconds"), help="of one candidate (default: 120, on a GPU 300: builds count)"
+    )
+    parser.add_argument(
+        "--stop-after-s", type=amount_of("seconds"), default=float("inf"), help="begin nothing new after so long"
+    )
     parser.add_argument("--report-only", action="store_true", help="judge nothing, make the tables")
     parser.set_defaults(run=partial(_run, parser))
 
@@ -89,12 +98,18 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from flows.kernelbench.docket import Docket
     from flows.kernelbench.proposals import proposals
 
-    if min(arguments.proposals, arguments.workers) < 1 or min(arguments.stop_after_s, arguments.timeout_s or 1) <= 0:
-        parser.error("--proposals, --workers, --timeout-s and --stop-after-s must be above 0")
-    if arguments.window_s is not None and (arguments.tier != "long" or arguments.window_s <= 0):
-        parser.error("--window-s must be above 0, and is of --tier long")
+    if arguments.window_s is not None and arguments.tier != "long":
+        parser.error("--window-s is of --tier long")
     if arguments.provider and not arguments.device.startswith("cuda"):
         parser.error(f"--provider {arguments.provider} proposes for a GPU: name it with --device")
+    if not _is_named_like_a_data_set(arguments.problems):
+        require_there(parser, Path(arguments.problems))
+    require_there(parser, *arguments.candidates, *arguments.records)
+    try:
+        params = _params(arguments)
+    except ParamsError as error:
+        parser.error(str(error))
+    make_out_folder(parser, arguments.out)
     problems = _read_problems(arguments)
     kernels = _read_kernels(arguments.candidates, problems)
     chosen = {name: each for name, each in problems.items() if _is_chosen(name, arguments.only)}
@@ -108,7 +123,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             _take_over(path, problems, docket)
         if arguments.provider:
             wanted += proposals(chosen.values(), arguments.out, device=arguments.device, count=arguments.proposals)
-        failures = 0 if arguments.report_only else _judge(arguments, chosen, wanted, docket)
+        failures = 0 if arguments.report_only else _judge(arguments, params, chosen, wanted, docket)
         _report(arguments, chosen, wanted, docket)
     return 1 if failures else 0
 
@@ -147,6 +162,7 @@ def _take_over(path: Path, problems: Mapping[str, Problem], docket: "Docket") ->
 
 def _judge(
     arguments: argparse.Namespace,
+    params: "JudgeParams",
     problems: Mapping[str, Problem],
     kernels: "Sequence[ImportedKernel]",
     docket: "Docket",
@@ -161,7 +177,7 @@ def _judge(
         history=_history(),
         stop_at=time.monotonic() + arguments.stop_after_s,
     )
-    return judge_agenda(agenda, _params(arguments), docket)
+    return judge_agenda(agenda, params, docket)
 
 
 def _report(
@@ -223,6 +239,11 @@ def _explained(mistake: "ErrorDetails") -> str:
     if name == "ray":
         return f"--ray {value} is neither HOST:PORT nor auto nor local"
     return mistake["msg"].removeprefix("Value error, ")
+
+
+def _is_named_like_a_data_set(source: str) -> bool:
+    """Whether it may be one on the Hugging Face hub, OWNER/NAME."""
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", source) is not None
 
 
 def _is_chosen(problem_id: str, words: Sequence[str]) -> bool:

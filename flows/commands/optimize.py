@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.commands.judge import amount_of, count, device
-from tasks.judge.baselines import BASELINES
+from flows.commands.usage import make_out_folder, require_there
+from tasks.errors import ProblemError
+from tasks.judge.baselines import BASELINES, usable_baselines
 
 if TYPE_CHECKING:
     from flows.optimizing.outcome import Outcome, Settings
@@ -28,9 +30,10 @@ EXEMPLARS = ("buckets", "islands")
 MINUTES = 5.0
 WINDOW_SHARE = 0.1
 MAX_WORKERS = 4
-EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, 3 this machine cannot
-judge, 4 nothing was found that is faster than the best baseline, and no module is written, 130 interrupted twice.
-Ctrl-C once ends the search and keeps the best so far; the same command continues a run that was killed."""
+EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, such as a file that is
+not there, 3 this machine cannot judge, 4 nothing was found that is faster than the best baseline, and no module is
+written, 130 interrupted twice. Ctrl-C once ends the search and keeps the best so far; the same command continues a run
+that was killed."""
 
 
 def add_optimize_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -38,7 +41,10 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
     parser = commands.add_parser("optimize", help="make a module of your own faster", epilog=EPILOG)
     parser.add_argument("module", metavar="PATH[:Class]", help="file with the module and a function example_inputs")
     parser.add_argument(
-        "--minutes", type=amount_of("minutes"), default=MINUTES, help=f"of searching (default: {MINUTES:g})"
+        "--minutes",
+        type=amount_of("minutes"),
+        default=MINUTES,
+        help=f"of searching; what proves the best found comes on top, usually a minute or two (default: {MINUTES:g})",
     )
     parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
     parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")
@@ -65,8 +71,17 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
     parser.add_argument(
         "--baselines", nargs="+", choices=BASELINES, help="what must be beaten (default: all that the device allows)"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="for all that is written (default: STEM-optimized)")
-    parser.add_argument("--window-s", type=float, help="of the last timing; 0 for none (default: a tenth of --minutes)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="for all that is written (default: STEM-optimized, or STEM-Class-optimized where a class is named)",
+    )
+    parser.add_argument(
+        "--window-s",
+        type=amount_of("seconds", may_be_zero=True),
+        help="of the last timing; 0 for none (default: a tenth of --minutes)",
+    )
     parser.add_argument("--workers", type=count, help="candidates judged at once (default: the cores, at most 4)")
     parser.add_argument("--seed", type=int, default=0, help="of the search (default: 0)")
     parser.set_defaults(run=partial(_run, parser))
@@ -79,17 +94,41 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from tasks.search.user_file import read_user_file
 
     path, _, class_name = arguments.module.partition(":")
+    require_there(parser, Path(path))
+    usable_baselines(arguments.device, arguments.baselines)
     file = read_user_file(Path(path), class_name or None)
-    out = arguments.out or Path(f"{file.path.stem}-optimized")
-    if out.resolve() == file.path.parent:
-        parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
+    out = arguments.out or Path(f"{file.path.stem}{class_name and '-'}{class_name}-optimized")
+    _require_nothing_lost(parser, file, out)
+    try:
+        providers = chosen(arguments.provider or [BUILTIN], max_usd=arguments.max_usd, exemplars=arguments.exemplars)
+    except ProblemError as error:
+        parser.error(str(error))
     settings = _settings(arguments)
-    providers = chosen(arguments.provider or [BUILTIN], max_usd=arguments.max_usd, exemplars=arguments.exemplars)
+    make_out_folder(parser, out)
     facts = survey(file)
     texts = problem_texts(file, facts, precision=arguments.precision)
-    out.mkdir(parents=True, exist_ok=True)
     outcome = _optimized(file, facts, texts, providers, out, arguments, settings)
     return _write(file, facts, outcome, out)
+
+
+def _require_nothing_lost(parser: argparse.ArgumentParser, file: "UserFile", out: Path) -> None:
+    """End the command where what it writes would take the place of something that it has not written."""
+    if out.resolve() == file.path.parent:
+        parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
+    there = out / file.path.name
+    if there.exists() and not _is_drop_in(there, file.class_name):
+        parser.error(
+            f"--out {out} has a {there.name} that is no drop-in for {file.class_name}, which would be "
+            f"overwritten; move it away, or name another folder"
+        )
+
+
+def _is_drop_in(path: Path, class_name: str) -> bool:
+    """Whether an earlier run of this command wrote the file for the class."""
+    from tasks.search.drop_in import MARK
+
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    return MARK in text and f"class {class_name}(Reference{class_name}" in text
 
 
 def _optimized(
@@ -165,7 +204,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
     workers = arguments.workers or min(len(os.sched_getaffinity(0)), MAX_WORKERS)
     return Settings(
         seconds=seconds,
-        window_s=max(window_s, 0.0),
+        window_s=window_s,
         judge=changed(JudgeParams(), device=arguments.device, workers=workers, **limits),
         candidates=arguments.candidates,
         baselines=tuple(arguments.baselines) if arguments.baselines else None,
@@ -176,13 +215,13 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
 def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> int:
     """The drop-in, if there is one, the report and the verdict; the exit code."""
     from flows.optimizing.document import verdict_document
-    from tasks.search.drop_in import MARK
     from tasks.search.report import forms_in_words, render
 
     written, winner = out / file.path.name, outcome.winner
     report = render(
         file,
         winner=winner[1] if winner else None,
+        claimed=outcome.speedup,
         baseline=outcome.baseline,
         baselines=outcome.baselines,
         not_judged=outcome.not_judged,
@@ -191,14 +230,17 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         brought=outcome.contributions,
         failed=outcome.progress.failed,
         gradients=outcome.gradients,
+        unsettled=outcome.unsettled,
+        unwritten=outcome.unwritten,
         shapes=forms_in_words(facts),
         seconds=outcome.seconds,
         interrupted=outcome.interrupted,
     )
     if winner is not None:
         written.write_text(winner[0].source)
-    elif written.exists() and MARK in written.read_text():
-        written.unlink()  # of an earlier run: nothing stands here that this run does not vouch for
+    elif _is_drop_in(written, file.class_name):
+        written.unlink()  # nothing stands here that this run does not vouch for
+        sys.stderr.write(f"{written}, the drop-in of an earlier run, is removed: this run does not prove it\n")
     (out / REPORT).write_text(report)
     (out / VERDICT).write_text(json.dumps(verdict_document(file, outcome), indent=1, sort_keys=True) + "\n")
     sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")

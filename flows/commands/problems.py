@@ -7,9 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from flows.commands.usage import EXIT_CODES
+
 
 def add_problems_command(commands: Any, *, enter_project: Callable[[], Path]) -> None:
-    problems = commands.add_parser("problems", help="list the problems, their families and the split")
+    problems = commands.add_parser(
+        "problems", help="list the problems, their families and the split", epilog=EXIT_CODES
+    )
     problems.add_argument(
         "--from", dest="source", metavar="SOURCE", help="a KernelBench checkout, data set, folder or JSON lines instead"
     )

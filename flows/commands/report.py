@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flows.commands.usage import EXIT_CODES, require_file_place, require_there
 from tasks.errors import MachineError
 
 
 def add_report_command(commands: Any, *, enter_project: Callable[[], Path]) -> None:
-    report = commands.add_parser("report", help="say where the newest report is, or make one of a history")
+    report = commands.add_parser(
+        "report", help="say where the newest report is, or make one of a history", epilog=EXIT_CODES
+    )
     report.add_argument("--history", type=Path, metavar="FILE", help="make a page of all that this file remembers")
     report.add_argument("--out", type=Path, metavar="FILE", help="where to write it (report.html)")
     report.set_defaults(run=lambda arguments: _report(arguments, enter_project, report))
@@ -19,7 +22,10 @@ def add_report_command(commands: Any, *, enter_project: Callable[[], Path]) -> N
 
 def _report(arguments: argparse.Namespace, enter_project: Callable[[], Path], parser: argparse.ArgumentParser) -> None:
     if arguments.history is not None:
-        _say(str(write_history_report(arguments.history, arguments.out or Path("report.html"))))
+        out = arguments.out or Path("report.html")
+        require_there(parser, arguments.history)
+        require_file_place(parser, out)
+        _say(str(write_history_report(arguments.history, out)))
         return
     if arguments.out is not None:
         parser.error("--out belongs to --history")

@@ -12,36 +12,43 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from flows.commands.usage import EXIT_CODES, require_file_place, require_there
 from flows.project import project_folder
-from tasks.errors import MachineError, ParamsError
+from tasks.errors import MachineError
 
 if TYPE_CHECKING:
     from tasks.history.questions import Answer
 
 SHOWN_ROWS = 100
 SHOWN_CHARACTERS = 80
-FORMATS = ("table", "csv", "json", "parquet")
+FILE_FORMATS = ("csv", "json", "parquet")
+FORMATS = ("table", *FILE_FORMATS)
 
 
 def add_sql_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the command with the parser of the command line."""
-    parser = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on")
+    parser = commands.add_parser("sql", help="ask the history in SQL, also while a run is going on", epilog=EXIT_CODES)
     parser.add_argument("query", help='such as "SELECT * FROM best_kernels", or - to read it from standard input')
     parser.add_argument("--format", choices=FORMATS, help=f"default: by the suffix of FILE, or a table of {SHOWN_ROWS}")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all rows there instead of on the terminal")
     parser.add_argument("--history", type=Path, metavar="FILE", help="default: data/history.duckdb of the project")
     parser.add_argument("--read-files", action="store_true", help="let the query read other files, as in read_csv()")
-    parser.set_defaults(run=_sql)
+    parser.set_defaults(run=partial(_sql, parser))
 
 
-def _sql(arguments: argparse.Namespace) -> None:
+def _sql(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    format_name = _format(parser, arguments)
+    if arguments.out:
+        require_file_place(parser, arguments.out)
+    if arguments.history:
+        require_there(parser, arguments.history)
     history = arguments.history or _history_of_project()
-    format_name = _format(arguments)
-    if arguments.out and arguments.out.exists() and arguments.out.samefile(history):
-        raise ParamsError(f"--out {arguments.out} is the history that is asked; name another file")
+    if arguments.out and arguments.out.exists() and history.exists() and arguments.out.samefile(history):
+        parser.error(f"--out {arguments.out} is the history that is asked; name another file")
     query = sys.stdin.read() if arguments.query == "-" else arguments.query
     content = _ANSWERS[format_name](history, query, read_files=arguments.read_files, is_file=bool(arguments.out))
     if arguments.out:
@@ -60,12 +67,14 @@ def _history_of_project() -> Path:
     return root / "data" / "history.duckdb"
 
 
-def _format(arguments: argparse.Namespace) -> str:
-    suffix = arguments.out.suffix.removeprefix(".") if arguments.out else ""
-    format_name = str(arguments.format or (suffix if suffix in FORMATS else "table"))
+def _format(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str:
+    format_name = arguments.format or (arguments.out.suffix.removeprefix(".") if arguments.out else "table")
+    if arguments.format is None and arguments.out and format_name not in FILE_FORMATS:
+        suffixes = ", ".join(f".{name}" for name in FILE_FORMATS)
+        parser.error(f"--out {arguments.out} has none of the suffixes {suffixes}; give one of them, or say --format")
     if format_name == "parquet" and not arguments.out:
-        raise ParamsError("Parquet is not text for a terminal; name a file with --out")
-    return format_name
+        parser.error("Parquet is not text for a terminal; name a file with --out")
+    return str(format_name)
 
 
 def _as_table(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:

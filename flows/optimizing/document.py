@@ -14,7 +14,7 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
     """The verdict as JSON: what is claimed, and every number behind it."""
     name, baseline = outcome.baseline
     winner = outcome.winner
-    speedup = winner[1].interval if winner else None
+    speedup = outcome.speedup
     made_of = proposed_as(winner[1], outcome.progress.scored) if winner else None
     against = over(speedup, baseline) if speedup else None
     return {
@@ -25,6 +25,8 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
         "best_baseline": name,
         "baselines_not_judged": outcome.not_judged,
         "speedup_over_best_baseline": _numbers(against),
+        "rung": winner[1].rung if winner else None,
+        "long_timing_did_not_settle": outcome.unsettled.detail if outcome.unsettled else None,
         "drop_in_sha256": hashlib.sha256(winner[0].source.encode()).hexdigest() if winner else None,
         "recipe": list(winner[0].judged.recipe) if winner else None,
         "provider": made_of.candidate.origin if made_of else None,
@@ -34,6 +36,7 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
         "interrupted": outcome.interrupted,
         "seconds": outcome.seconds,
         "judged_at": time.time(),
+        "not_written_because": outcome.unwritten or None,
         "verdict": winner[1].verdict.to_json() if winner else None,
         "baselines": [each.verdict.to_json() for each in outcome.baselines],
     }

@@ -1,7 +1,10 @@
 """What a user chooses for an optimization, and what comes of it."""
 
+import statistics
 from dataclasses import dataclass, field
 
+from flows.optimizing.judging import LONG
+from tasks.judge.long import told_bucket_means
 from tasks.judge.verdict import Speedup, Verdict
 from tasks.params import JudgeParams
 from tasks.search.contributions import Contribution
@@ -21,7 +24,7 @@ class Settings:
     seconds: float
     """After them no baseline is begun any more."""
     window_s: float
-    """Of the long tier for the winner; 0 leaves it out."""
+    """Of the long tier for the best drop-ins; 0 leaves it out."""
     judge: JudgeParams
     """What all rungs have in common: device, workers, limits."""
     screening_share: float = 0.7
@@ -45,12 +48,34 @@ class Outcome:
     finals: list[tuple[DropIn, Scored]] = field(default_factory=list)
     winner: tuple[DropIn, Scored] | None = None
     """Only where its interval lies above that of the best baseline that was judged."""
+    unwritten: str = ""
+    """Why nothing is written although a drop-in was faster, in words."""
     gradients: Verdict | None = None
     asked: list[Asked] = field(default_factory=list)
     """Questions to language models and policies, with their answers."""
     contributions: list[Contribution] = field(default_factory=list)
     interrupted: bool = False
     seconds: float = 0.0
+
+    @property
+    def speedup(self) -> Speedup | None:
+        """What is claimed for the winner over eager; where its long timing did not settle, the lesser of that and of
+        the rung before, with the range of its buckets."""
+        if self.winner is None or self.unsettled is None:
+            return self.winner[1].interval if self.winner else None
+        means, before = told_bucket_means(self.unsettled), self.winner[1].interval
+        long = Speedup(median=statistics.median(means), low=min(means), high=max(means))
+        return before if before is not None and before.median <= long.median else long
+
+    @property
+    def unsettled(self) -> Verdict | None:
+        """Of the long tier on the winner, where its timing did not settle."""
+        return self.long_verdict_on(self.winner[1]) if self.winner and self.winner[1].rung != LONG else None
+
+    def long_verdict_on(self, final: Scored) -> Verdict | None:
+        """What the long tier said about a drop-in, if it was asked."""
+        found = (each.verdict for each in self.progress.at(LONG))
+        return next((each for each in found if each.candidate_id == final.verdict.candidate_id), None)
 
     @property
     def baseline(self) -> tuple[str, Speedup]:

@@ -28,6 +28,8 @@ RETRY_S = (0.005, 0.015)
 # DuckDB has one class for most of what can happen to a file; these are its words.
 _LOCKED = ("Could not set lock on file", "different configuration than existing connections", "already attached")
 _DAMAGED = ("not a valid DuckDB database file", "Corrupt database file", "Could not read enough bytes", "checksum")
+# A table of data, such as a CSV file, DuckDB would open as a view of an empty database.
+_NO_DATABASE = ("Cannot launch in-memory database in read-only mode",)
 _UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
 # DuckDB takes a SQLite file for one that an extension opens, and looks for that.
 _FOREIGN = ("sqlite_scanner",)
@@ -162,7 +164,7 @@ def _applied_version(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple
         ((version, views),) = connection.execute("SELECT version, views FROM schema_version").fetchall()
     except duckdb.CatalogException:
         raise RecordError(
-            f"{path} is a DuckDB file but not a history of this project; it was left as it is, use another path"
+            f"{path} holds other data and is not a history of this project; it was left as it is, use another path"
         ) from None
     if version > len(MIGRATIONS):
         raise RecordError(
@@ -197,7 +199,7 @@ def _explanation(error: duckdb.Error, path: Path) -> CudaL1Error:
         return RecordError(f"{path} was written by a newer DuckDB; update duckdb, or use another path ({error})")
     if _says(error, _FOREIGN):
         return RecordError(f"{path} is a SQLite file, not a history; it was left as it is, use another path")
-    if _says(error, _DAMAGED):
+    if _says(error, _DAMAGED + _NO_DATABASE):
         return RecordError(
             f"{path} is damaged or not a DuckDB file; it was left as it is. Move it away and restore it from a copy: "
             f"the next stage starts a new one ({error})"

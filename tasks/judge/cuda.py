@@ -25,6 +25,7 @@ MEMORY_SHARE, ALONE_SHARE = 0.15, 0.6
 """Of the device's memory: what the framework gives to one program, besides what is shared with the referee; and where
 nobody else is judged meanwhile, who could want for it. What is not in use is given back between programs."""
 ROOM_S = 60.0
+JUDGE_ON_CPU = "judge on the processor with --device cpu, or judge.device: cpu in params.yaml"
 FLUSH_BYTES = 256 << 20  # five times the largest second-level cache of present devices
 _PINNED, _ON_DEVICE, _POSIX_FD, _READ_WRITE = 1, 1, 1, 3
 _OUT_OF_MEMORY = 2
@@ -68,7 +69,7 @@ class Device:
         try:
             self._driver = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
-            raise MachineError(f"there is no cuda:{index} here: {error}; set judge.device to cpu") from error
+            raise MachineError(f"there is no cuda:{index} here: {error}; {JUDGE_ON_CPU}") from error
         self._handle, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         granularity = ctypes.c_size_t()
         try:
@@ -82,7 +83,7 @@ class Device:
                 f"cuda:{index} has no memory left: {error}; end what uses it, or judge on another"
             ) from error
         except MachineError as error:
-            raise MachineError(f"cuda:{index} cannot be used: {error}; set judge.device to cpu") from error
+            raise MachineError(f"cuda:{index} cannot be used: {error}; {JUDGE_ON_CPU}") from error
         self._granularity = granularity.value
 
     @property

@@ -9,18 +9,20 @@ Source:
 
 import math
 import random
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tasks.judge.timing import SUPPORT, Round, Rounds
-from tasks.judge.verdict import Speedup, median_interval
+from tasks.judge.verdict import Speedup, Verdict, median_interval
 from tasks.params import LongParams
 
 KEPT_ROUNDS = 32
 """Of each bucket, chosen at random: a window has up to a million rounds, and a verdict is to stay small."""
 REPORT_S = 1.0
+_BUCKET_MEANS = re.compile(r"bucket means ([\d. ]+),")
 
 OnProgress = Callable[[float, str], None]
 """Told, about once a second, the share of the window that has passed and what is known, in words. May raise to stop."""
@@ -78,6 +80,12 @@ class Window:
     def words(self) -> str:
         means = " ".join(f"{mean:.3f}" for mean in self.bucket_means)
         return f"bucket means {means}, variance {self.variance:.2g}, {self.num_rounds} rounds"
+
+
+def told_bucket_means(verdict: Verdict) -> list[float]:
+    """The bucket means that a verdict of the long tier tells of in its evidence, also where they do not agree."""
+    told = [means for check in verdict.checks for means in _BUCKET_MEANS.findall(check.evidence)]
+    return [float(mean) for means in told for mean in means.split()]
 
 
 def measure_window(

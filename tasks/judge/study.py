@@ -51,6 +51,8 @@ STRENGTHS = (8.0, True), (3.0, True), (8.0, False), (3.0, False), (1.6, False)
 """How much larger weights are tried to be, and whether with other signs, the most telling first."""
 MAX_DRAWS = 12
 """Of inputs, to find some on which rounding alone changes little."""
+SHOWN_NAMES = 5
+"""Of weights, in a message."""
 
 
 class Study:
@@ -197,8 +199,9 @@ class Study:
         outputs = self._first_outputs(first)
         if not self.yardstick.compare(self.outputs(first), outputs, PLAIN).is_equal:
             raise BadProblemError(
-                "the reference gives different outputs for equal inputs; if it has dropout, "
-                "let its constructor call self.eval(), if it draws numbers, let forward seed them"
+                "the reference gives different outputs for equal inputs; where modules such as nn.Dropout draw, let "
+                "its constructor call self.eval(); where forward draws in either mode, as F.dropout(x, training=True) "
+                "or torch.rand do, let its caller give it what is drawn, or let it seed"
             )
         self._learn_own_errors()
         self._require_effort(outputs)
@@ -330,9 +333,19 @@ class Study:
             self.weights.stay_as_made = True
             depends = self._depends_on_weights()
         if not depends:
-            raise BadProblemError("the reference's output does not depend on its weights")
+            raise BadProblemError(
+                f"the reference's output does not depend on its weights: other values of {self._learned_in_words} "
+                f"change nothing for its inputs; let forward use one of them, or leave them out of the class"
+            )
         if not self.weights.stay_as_made:
             self._study_strong_weights()
+
+    @property
+    def _learned_in_words(self) -> str:
+        rows = zip(self.weights.rows, self.weights.is_learned, strict=True)
+        names = [name for (name, *_), is_learned in rows if is_learned]
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+        return ", ".join(names[:SHOWN_NAMES]) + more
 
     def _study_strong_weights(self) -> None:
         """How far weights may be from those that the constructor makes, for the reference to compute as well."""

@@ -1,5 +1,6 @@
 """Proposes rewrites of a reference: each alone at first, then compositions of those that made it faster."""
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tasks.variants.rewrites.cuda_graph import CAPTURE
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
 from tasks.variants.text import text_of
+
+logger = logging.getLogger(__name__)
 
 HOPE_OF_GROUP = {
     "algebra": 1.9,
@@ -42,6 +45,8 @@ WORTH_EXTENDING = 0.97
 """Speedup below which a text is not rewritten further: one that is only as fast as the reference may open a way."""
 DRAWS = 2
 """Times that each rewrite is applied to a text: where it fits several places, it chooses one at random."""
+MESSAGE_CHARS = 160
+"""Of what a failing rewrite says: a syntax tree in a message takes thousands."""
 SAME_AS_BASELINE = ("compile_forward", "compile_forward_whole", "compile_forward_replayed")
 """Not proposed: without a composition they are baselines; with one compile_forward_static and compile_and_replay are
 as good."""
@@ -106,6 +111,7 @@ class Compositions(Proposer):
         self._steps = {self._origin_id: origin}
         self._waiting: list[_Step] = []
         self._closed: set[str] = set()
+        self._failed: set[str] = set()
         self._alone: dict[str, float] = {}
         self._experience = experience or Experience()
         self._num_learned = 0
@@ -180,7 +186,7 @@ class Compositions(Proposer):
             hope = speedup * (self._alone.get(rewrite.name) or self._expected(rewrite))
             for draw in range(DRAWS):
                 rng = random.Random(f"{self._seed} {parent.candidate.candidate_id} {rewrite.name} {draw}")
-                program = rewrite.apply(start, rng)
+                program = self._applied(rewrite, start, rng)
                 if program is None:
                     break
                 candidate = candidate_of(self._problem, program, (*parent.candidate.recipe, rewrite.name))
@@ -188,6 +194,17 @@ class Compositions(Proposer):
                     step = _Step(candidate, text_of(program), hope, parent.candidate.candidate_id)
                     self._steps[candidate.candidate_id] = step
                     self._waiting.append(step)
+
+    def _applied(self, rewrite: Rewrite, start: cst.Module, rng: random.Random) -> cst.Module | None:
+        """The rewritten program; None also where the rewrite cannot deal with it, which is told once."""
+        try:
+            return rewrite.apply(start, rng)
+        except Exception as error:  # noqa: BLE001 - a defect of one rewrite costs what it would have brought
+            if rewrite.name not in self._failed:
+                self._failed.add(rewrite.name)
+                reason = " ".join(f"{type(error).__name__}: {error}".split())[:MESSAGE_CHARS]
+                logger.warning("rewrite %s fails on %s and is left out: %s", rewrite.name, self._problem.family, reason)
+            return None
 
     def _expected(self, rewrite: Rewrite) -> float:
         return self._experience.expected(rewrite.name, prior=self._hopes.get(rewrite.group, HOPE))

@@ -1,14 +1,15 @@
 """The drop-in file: the user's text, the candidate's code, and a class that chooses between the two at every call."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
 
-from tasks.errors import RecordError
-from tasks.search.survey import Survey
+from tasks.errors import ProblemError, RecordError
+from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
@@ -28,6 +29,20 @@ _JUDGED = """
 def ModelNew(*arguments, **options):
     return {made}
 """
+_DESCRIPTION = """
+
+class Described(torch.nn.Module):
+    def forward(self, description):
+        return description
+
+
+def description():
+    from tasks.judge.model_state import constructor_arguments
+
+    positional, named = constructor_arguments({returned}, DropIn)
+    return [_described(DropIn(*positional, **named){mode})]
+"""
+_CONSTANTS = ("FORMS", "NAMED_FORMS", "TRAINING", "DEVICE", "JUDGED")
 _GUARD = """try:
     pass
 except Exception as error:
@@ -57,7 +72,7 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         device: kind of device that it was judged on.
 
     Raises:
-        RecordError: if the candidate's text cannot be merged into a file.
+        RecordError: if the candidate's text cannot be merged into a file, or the file could not tell what was judged.
     """
     module = cst.parse_module(file.source)
     try:
@@ -69,7 +84,11 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     reference, fast_name = (_free(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))
     own_part = _with_reference(module, name, reference)
     fast_part = _beside(laid_out(fast), module, {ENTRY: fast_name}, taken | {reference})
-    runtime = _runtime(file, facts, reference=reference, fast=fast_name, device=device, taken=taken)
+    taken |= {own for statement in cst.parse_module(fast_part).body for own in _bound(statement)}
+    names = {"Reference": reference, "Fast": fast_name, "DropIn": name}
+    helpers = [each.name.value for each in _runtime_body() if each.name.value not in names]
+    names |= {own: _free(f"_{own.lstrip('_')}", taken) for own in (*_CONSTANTS, *helpers, "Described", "description")}
+    runtime = _runtime(file, facts, names, device=device, judged=_judged_description(file, own_part, names))
     decorators = "".join(
         module.code_for_node(decorator)
         for statement in module.body
@@ -79,12 +98,12 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     runtime = runtime.replace(f"\nclass {name}(", f"\n{decorators}class {name}(", 1)
     source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{runtime.strip()}\n"
     made = f"{name}(*arguments, **options)"
-    judged = source + _JUDGED.format(made=made if file.is_kernelbench else f"{made}.eval()")
+    judged_source = source + _JUDGED.format(made=f"{made}{_mode_call(file)}")
     return DropIn(
         source=source,
         judged=Candidate(
             problem_id=problem_id,
-            source=judged,
+            source=judged_source,
             origin=ORIGIN,
             recipe=candidate.recipe,
             parent_id=candidate.candidate_id,
@@ -147,21 +166,71 @@ def _only_defines(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _runtime(file: UserFile, facts: Survey, *, reference: str, fast: str, device: str, taken: set[str]) -> str:
-    runtime = cst.parse_module(_RUNTIME.read_text())
-    body = [each for each in runtime.body if isinstance(each, cst.ClassDef | cst.FunctionDef)]
-    imports = "import functools\nimport warnings\n\nimport torch\n\n"
-    values = {
-        "FORMS": _literal(list(facts.inputs)),
-        "NAMED_FORMS": _literal(dict(facts.named_inputs)),
-        "TRAINING": repr(judged_mode(file)),
-        "DEVICE": repr(device),
-    }
-    names = {"Reference": reference, "Fast": fast, "DropIn": file.class_name}
-    names |= {own: _free(own, taken) for own in ("_Twin", "_same_form")}
-    names |= {constant: _free(f"_{constant}", taken) for constant in values}
-    constants = "".join(f"{names[constant]} = {value}\n" for constant, value in values.items())
-    return imports + constants + "\n\n" + renamed(runtime.with_changes(body=body, header=[]), names).code.strip()
+def _judged_description(file: UserFile, own_part: str, names: dict[str, str]) -> str:
+    """What the drop-in will find its module described as, made as the file's own functions make it.
+
+    Raises:
+        RecordError: if that cannot be told, or it is another one each time.
+    """
+    returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
+    text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file))
+    nothing = Survey(inputs=(), named_inputs={}, constructor=None)
+    runtime = _runtime(file, nothing, names, device="cpu", judged="", more=text)
+    description = _described_in_a_process(
+        replace(
+            file,
+            source=f"{own_part.rstrip()}\n\n\n{runtime}\n",
+            class_name=names["Described"],
+            inputs_function=names["description"],
+            constructor_function=None,
+        )
+    )
+    if not description:
+        raise RecordError(f"{file.class_name} is another one each time that it is made, or has hooks inside")
+    return description
+
+
+@lru_cache(maxsize=8)
+def _described_in_a_process(file: UserFile) -> str | None:
+    """What the stand-in of the file gets as its input; None where it is nothing, or not twice the same."""
+    try:
+        ((kind, description),) = survey(file).inputs
+    except ProblemError as error:
+        raise RecordError(f"what the module is made of cannot be told: {error}") from error
+    return description if kind == "value" else None
+
+
+def _runtime(
+    file: UserFile,
+    facts: Survey,
+    names: dict[str, str],
+    *,
+    device: str,
+    judged: str,
+    more: str = "",
+) -> str:
+    """The class that chooses, and what it needs to know.
+
+    Args:
+        names: under which the file has what the class, its helpers and constants are called there.
+        more: further statements that use them.
+    """
+    imports = "import functools\nimport hashlib\nimport warnings\n\nimport torch\n\n"
+    forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
+    values = (*forms, repr(judged_mode(file)), repr(device), repr(judged))
+    constants = "".join(f"{names[own]} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
+    body = cst.Module([*_runtime_body(), *cst.parse_module(more).body])
+    return imports + constants + "\n\n" + renamed(body, names).code.strip()
+
+
+def _runtime_body() -> list[Any]:
+    module = cst.parse_module(_RUNTIME.read_text())
+    return [each for each in module.body if isinstance(each, cst.ClassDef | cst.FunctionDef)]
+
+
+def _mode_call(file: UserFile) -> str:
+    """What puts a module into the mode that it is judged in."""
+    return "" if file.is_kernelbench else ".eval()"
 
 
 def _literal(form: Any) -> str:

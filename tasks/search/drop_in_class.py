@@ -1,12 +1,13 @@
 """The class that a drop-in file adds. Its text is copied into the file: it uses nothing of this project.
 
-What is not defined here stands for what the file has: Reference, Fast, FORMS, NAMED_FORMS, TRAINING, DEVICE.
+What is not defined here stands for what the file has: Reference, Fast, FORMS, NAMED_FORMS, TRAINING, DEVICE, JUDGED.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821, B008
 # mypy: ignore-errors
 
 import functools
+import hashlib
 import warnings
 
 import torch
@@ -20,6 +21,7 @@ class DropIn(Reference):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self._made_from = (arguments, options)
+        self._fast = None
 
     @functools.wraps(Reference.forward)
     def forward(self, *inputs, **named):
@@ -31,6 +33,7 @@ class DropIn(Reference):
             and _same_form(named, NAMED_FORMS)
             and not torch.is_autocast_enabled(DEVICE)
             and not torch.compiler.is_compiling()
+            and not torch.jit.is_tracing()
             and self._is_fast()
         ):
             return self._fast.module.forward(*inputs, **named)
@@ -39,55 +42,80 @@ class DropIn(Reference):
     def __getstate__(self):
         """Without the fast module, which is made again where it is needed."""
         own = self._fast.added if self._fast else ()
-        return {name: value for name, value in super().__getstate__().items() if name != "_fast" and name not in own}
+        state = {name: value for name, value in super().__getstate__().items() if name not in own}
+        return state | {"_fast": None} if "_fast" in state else state
 
     def _is_fast(self):
-        if self._fast is None and self._made_from is not None:
-            self._fast = _Twin(self, *self._made_from)
-        return self._fast is not None and self._fast.fits()
+        twin = self._fast
+        if self._made_from is not None and (twin is None or (twin.module is None and not twin.fits())):
+            twin = self._fast = _Twin(self, *self._made_from)
+        return twin is not None and twin.module is not None and twin.fits()
 
 
 class _Twin:
-    """The fast module: another class with the attributes, modules and weights of the module it serves."""
+    """The fast module: another class with the attributes, modules and weights of the module it serves.
+
+    There is none as long as that is not what was judged.
+    """
 
     def __init__(self, served, arguments, options):
         self.module = None
         self.added = ()
-        self._modules, self._tensors = [], []
+        self._modules = [*served.modules()]
+        self._tensors = []
+        self._first = None
         try:
-            with torch.random.fork_rng(devices=[]):
-                fast = Fast(*arguments, **options)
-            self._watch(served)
-            self.added = self._shared(fast, served)
-            self.module = fast
+            is_judged = _described(served) == JUDGED
+            if is_judged:
+                with torch.random.fork_rng(devices=[]):
+                    fast = Fast(*arguments, **options)
+                self.added = self._shared(fast, served)
+            self._watch()
+            self.module = fast if is_judged else None
         except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
             warnings.warn(f"{type(served).__name__} stays as slow as it was: {error}", stacklevel=5)
+            self._modules, self._tensors = [], []  # nothing to watch: it is not tried again
+            self._look()
 
     def fits(self):
-        """Whether the modules and weights are those that were there first, of the same form, without hooks."""
-        if self.module is None:
-            return False
-        for module, children, count, is_inner in self._modules:
-            if [*module._modules.values()] != children or len(module._parameters) + len(module._buffers) != count:
-                return False
-            if is_inner and (module._forward_hooks or module._forward_pre_hooks):
-                return False
+        """Whether all is as it was when this was made: modules, their hooks and attributes, the forms of weights."""
         for tensors, name, dtype, shape, device in self._tensors:
             tensor = tensors.get(name)
             if tensor is None or tensor.dtype is not dtype or tensor.shape != shape or tensor.device != device:
                 return False
-        return True
+        if self._glance() != self._seen:
+            self._look()
+        return self._is_same
 
-    def _watch(self, module, is_inner=False):
-        children = [*module._modules.values()]
-        self._modules.append((module, children, len(module._parameters) + len(module._buffers), is_inner))
-        for tensors in (module._parameters, module._buffers):
-            for name, tensor in tensors.items():
-                if tensor is not None:
-                    self._tensors.append((tensors, name, tensor.dtype, tensor.shape, tensor.device))
-        for child in children:
-            if child is not None:
-                self._watch(child, is_inner=True)
+    def _watch(self):
+        for module in self._modules:
+            for tensors in (module._parameters, module._buffers):
+                for name, tensor in tensors.items():
+                    if tensor is not None:
+                        self._tensors.append((tensors, name, tensor.dtype, tensor.shape, tensor.device))
+        self._look()
+
+    def _look(self):
+        """Compare all but the tensors with what was there first, and remember where a change of it would show."""
+        owners, names, state = [], [], []
+        self._counted = []
+        for module in self._modules:
+            plain, children = _plain(vars(module)), module._modules
+            tensors = module._parameters, module._buffers
+            hooks = (module._forward_hooks, module._forward_pre_hooks) if module is not self._modules[0] else ()
+            owners += [vars(module)] * len(plain) + [children] * len(children)
+            names += [*plain, *children]
+            self._counted += [vars(module), children, *tensors, *hooks]
+            state.append((plain, [*map(id, children.values())], [*map(list, tensors)], [*map(len, hooks)]))
+        self._first = self._first or state
+        self._is_same = state == self._first
+        self._watched = owners, names
+        self._values = [*map(dict.get, owners, names)]  # kept, so that nothing else gets their ids
+        self._mutable = [value for value in self._values if _is_mutable(value)]
+        self._seen = self._glance()
+
+    def _glance(self):
+        return [*map(len, self._counted)], [*map(id, map(dict.get, *self._watched))], [*map(repr, self._mutable)]
 
     def _shared(self, fast, served):
         """Give fast all that the served module has; what only fast has is added there, beside the state dict."""
@@ -102,6 +130,48 @@ class _Twin:
         vars(served).update(added)
         fast.__dict__ = vars(served)
         return tuple(added)
+
+
+def _described(served):
+    """A digest of what fast code may have built in: all that the modules are, but for what their tensors hold.
+
+    Empty where fast code would not do: with hooks inside, or tensors elsewhere.
+    """
+    tree = []
+    for path, module in served.named_modules(remove_duplicate=False):
+        tensors = {**module._parameters, **module._buffers}
+        forms = {name: each if each is None else (each.dtype, *each.shape) for name, each in tensors.items()}
+        tree.append((path, type(module).__qualname__, sorted(_plain(vars(module)).items()), sorted(forms.items())))
+        if any(each is not None and each.device.type != DEVICE for each in tensors.values()):
+            return ""
+        if path and (module._forward_hooks or module._forward_pre_hooks):
+            return ""
+    return hashlib.sha256(repr(tree).encode()).hexdigest()
+
+
+def _plain(attributes, others=frozenset({*vars(torch.nn.Module()), "_made_from", "_fast"})):
+    """The attributes that can be compared, as texts: plain data, and functions and classes by their names."""
+    texts = {}
+    for name, value in attributes.items():
+        if name in others and (name != "training" or TRAINING is None):
+            continue
+        if isinstance(value, (type, type(len), type(_plain))):
+            texts[name] = value.__qualname__
+        elif _is_plain(value):
+            texts[name] = repr(value)
+    return texts
+
+
+def _is_plain(value):
+    if isinstance(value, dict):
+        return all(map(_is_plain, [*value, *value.values()]))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, complex, str, torch.dtype))
+
+
+def _is_mutable(value):
+    return isinstance(value, (dict, list)) or (isinstance(value, tuple) and any(map(_is_mutable, value)))
 
 
 def _same_form(value, form):

@@ -34,6 +34,7 @@ def render(
     file: UserFile,
     *,
     winner: Scored | None,
+    claimed: Speedup | None,
     baseline: tuple[str, Speedup],
     baselines: Sequence[Scored],
     not_judged: Mapping[str, str],
@@ -42,6 +43,8 @@ def render(
     brought: Sequence[Contribution],
     failed: dict[str, str],
     gradients: Verdict | None,
+    unsettled: Verdict | None,
+    unwritten: str,
     shapes: str,
     seconds: float,
     interrupted: bool,
@@ -50,6 +53,7 @@ def render(
 
     Args:
         winner: the judgement of the drop-in that was written, if any.
+        claimed: its speedup over eager.
         baseline: the best one, with its speedup over eager.
         not_judged: names of the baselines that were not, with the reason.
         scored: every judgement of the search.
@@ -57,11 +61,13 @@ def render(
         brought: what each proposer did.
         failed: who could not propose, or what could not be written, with the reason.
         gradients: the verdict on those of the drop-in.
+        unsettled: the verdict on the winner's long timing, where that did not settle.
+        unwritten: why nothing is written although a drop-in was faster, in words.
         shapes: of the inputs that it was judged on, in words.
     """
-    parts = [f"# {file.class_name} of {file.path.name}", *_result(winner, baseline, not_judged)]
+    parts = [f"# {file.class_name} of {file.path.name}", *_result(claimed, baseline, not_judged, unwritten)]
     if winner is not None:
-        parts += [_proof(winner, _author(winner, scored, asked))]
+        parts += [_doubt(winner, unsettled), _proof(winner, _author(winner, scored, asked))]
     parts += [f"The search took {seconds:.0f} s{' and was interrupted' if interrupted else ''}."]
     if winner is not None:
         parts += ["## What the file promises", *_promises(file, gradients, shapes)]
@@ -76,13 +82,17 @@ def render(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _result(winner: Scored | None, baseline: tuple[str, Speedup], not_judged: Mapping[str, str]) -> list[str]:
+def _result(
+    claimed: Speedup | None, baseline: tuple[str, Speedup], not_judged: Mapping[str, str], unwritten: str
+) -> list[str]:
     name, best = baseline
-    if winner is None or winner.interval is None:
+    if unwritten:
+        return [f"**Nothing is written: {unwritten}.**"]
+    if claimed is None:
         return [f"**Nothing was found that is faster for sure than the best baseline, {name}. Nothing is written.**"]
-    lines = [f"**{in_words(winner.interval)} over eager.**"]
+    lines = [f"**{in_words(claimed)} over eager.**"]
     if name != "eager":
-        lines.append(f"**{in_words(over(winner.interval, best))} over {name}, the best baseline.**")
+        lines.append(f"**{in_words(over(claimed, best))} over {name}, the best baseline.**")
     lines += [f"**Not compared with {other}: {reason}. It may be as fast.**" for other, reason in not_judged.items()]
     return lines
 
@@ -92,6 +102,16 @@ def _proof(winner: Scored, author: str) -> str:
         f"It won by {author}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
         f"included: {len(winner.verdict.checks)} checks passed, largest error {winner.verdict.max_error or 0:.2f} of "
         f"what is allowed."
+    )
+
+
+def _doubt(winner: Scored, unsettled: Verdict | None) -> str:
+    if unsettled is None or winner.interval is None:
+        return ""
+    return (
+        f"**How much faster it is, the long timing did not settle; that it is, every part of it showed: "
+        f"{one_line(unsettled.detail)}. The drop-in rung had {in_words(winner.interval)}; the lesser of the two is "
+        f"claimed.**"
     )
 
 
@@ -134,12 +154,15 @@ def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[st
     compared = GRADIENTS_IN_WORDS[gradients.status] if gradients else "They were not compared in this run."
     return [
         f"- **Where it is fast:** {mode}, with gradients off (`torch.no_grad` or `torch.inference_mode`), without "
-        f"autocast, for inputs of these forms: {shapes}. Everywhere else the original forward runs, at its own speed.\n"
+        f"autocast, for inputs of these forms: {shapes}, as long as the module is what was judged: made with equal "
+        "constructor arguments, its attributes and those of the modules inside as they were then. Everywhere else the "
+        "original forward runs, at its own speed.\n"
         "- **Constructor and state dict** are the original's: the class inherits from it and adds no tensor to it.\n"
         f"- **Gradients** are those of the original forward, which runs whenever gradients are on. {compared} How fast "
         "training is was not judged.\n"
-        "- **Weights may change** at any time, in place or by loading. Modules inside that are replaced, hooked, or "
-        "moved to another dtype or device make the original forward run.\n"
+        "- **Weights may change** at any time, in place or by loading. Modules inside that are replaced, hooked, put "
+        "into another mode, or moved to another dtype or device make the original forward run. So does another value "
+        "of an attribute that is plain data or a function; attributes of other kinds are not compared.\n"
         "- Not judged: `torch.jit.script`, `torch.func` transforms, several threads in one module."
     ]
 
@@ -147,7 +170,7 @@ def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[st
 def _baselines(baselines: Sequence[Scored], not_judged: Mapping[str, str]) -> str:
     rows = ["| baseline | over eager |", "|---|---|", "| eager | 1.00x |"]
     for each in baselines:
-        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"
+        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {one_line(each.verdict.detail)}"
         rows.append(f"| {each.candidate.origin.partition(':')[2]} | {found} |")
     rows += [f"| {name} | not judged: {reason} |" for name, reason in not_judged.items()]
     return "\n".join(rows)
@@ -176,7 +199,7 @@ def _tried(scored: Sequence[Scored]) -> str:
     counts = f"{num_texts} texts, {len(scored)} judgements, {len(refused)} refused."
     rows = ["| text | by | rung | verdict |", "|---|---|---|---|"]
     for each in (correct + refused)[:MOST_TRIED]:
-        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {_line(each.verdict.detail)}"
+        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {one_line(each.verdict.detail)}"
         by = ", ".join(each.candidate.recipe) or each.candidate.origin
         rows.append(f"| {each.candidate.candidate_id[:8]} | {by} | {each.rung} | {found} |")
     return counts + "\n\n" + "\n".join(rows)
@@ -193,7 +216,7 @@ def _conditions(scored: Scored | None) -> str:
     )
 
 
-def _line(detail: str) -> str:
+def one_line(detail: str) -> str:
     """The last line that says something, without what would break a table."""
     lines = [line for line in detail.partition("last output:")[0].splitlines() if line.strip()]
     return lines[-1].strip().replace("|", "\\|")[:DETAIL_CHARS] if lines else ""

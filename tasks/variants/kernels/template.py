@@ -15,11 +15,12 @@ import torch.nn as nn
 
 
 def build(source):
-    path = tempfile.mkdtemp() + "/kernel.so"
     flags = "-O3 -march=native -fopenmp -D__FAST_MATH__ -fno-math-errno -fno-trapping-math -include math.h"
-    command = ["gcc", *flags.split(), "-shared", "-fPIC", "-x", "c", "-", "-lm", "-o", path]
-    subprocess.run(command, input=source, text=True, check=True)
-    function = ctypes.CDLL(path).run
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/kernel.so"
+        command = ["gcc", *flags.split(), "-shared", "-fPIC", "-x", "c", "-", "-lm", "-o", path]
+        subprocess.run(command, input=source, text=True, check=True)
+        function = ctypes.CDLL(path).run
 
     def run(tensors, *sizes):
         tensors = [tensor.contiguous() for tensor in tensors]

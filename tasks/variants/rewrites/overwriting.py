@@ -140,6 +140,8 @@ def _is_own(operand: cst.BaseExpression, site: cst.BaseExpression, view: View) -
             return False
     elif not is_new(operand, view):
         return False
+    if operand not in view.terms or site not in view.terms:
+        return False  # within what is not read, such as a comprehension, which may compute it several times
     held, result = view.value(view.terms[operand]), view.value(view.terms[site])
     return held is not None and held == result and held.kind == "float" and held.number is None
 

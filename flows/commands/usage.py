@@ -1,0 +1,39 @@
+"""What all commands have in common: their exit codes, and how they look at places before there is any work to lose.
+
+Whatever is wrong with the command line itself, a file that is not there included, is wrong usage. Imports at the top
+stay light.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+EXIT_CODES = (
+    "exit codes: 0 done, 1 something failed or cannot be used, 2 wrong usage, such as a file that is not there, 3 this "
+    "machine lacks what it takes"
+)
+
+
+def require_there(parser: argparse.ArgumentParser, *paths: Path) -> None:
+    """End the command unless all that was named is there."""
+    for path in paths:
+        if not path.exists():
+            parser.error(f"there is no {path}")
+
+
+def make_out_folder(parser: argparse.ArgumentParser, folder: Path) -> None:
+    """Make the folder that --out names, or end the command where it cannot be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out {folder} cannot be made a folder: {error.strerror}; name another")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        parser.error(f"--out {folder} cannot be written to; name another, or change its permissions")
+
+
+def require_file_place(parser: argparse.ArgumentParser, out: Path) -> None:
+    """End the command unless a file can stand where --out says."""
+    if not out.parent.is_dir():
+        parser.error(f"--out {out} cannot be written: there is no folder {out.parent}")
+    if out.is_dir():
+        parser.error(f"--out {out} is a folder; name a file")

@@ -1,0 +1,252 @@
+"""A drop-in is fast only while its module is what was judged: made of the same values, in the same modes and dtypes.
+
+The candidate used here adds 1 to what the reference returns, so that every output says which of the two computed it.
+"""
+
+import copy
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from tasks.errors import RecordError
+from tasks.search.drop_in import drop_in
+from tasks.search.survey import Survey
+from tasks.search.user_file import read_user_file
+from tasks.variants.candidate import Candidate
+
+SOURCE = """
+import random
+
+import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    scale = 1.0
+
+    def __init__(self, slope, act):
+        super().__init__()
+        self.leaky = nn.LeakyReLU(slope)
+        self.dropout = nn.Dropout(0.5)
+        self.conv = nn.Conv1d(2, 2, 3, padding=1)
+        self.act = act
+
+    def forward(self, x):
+        return self.act(self.conv(self.dropout(self.leaky(x)))) * self.scale
+
+
+class Block(nn.Module):
+    def __init__(self, slope=0.2, act=torch.relu, power=2.0, sizes=(1, 2)):
+        super().__init__()
+        self.inner = Inner(slope, act)
+        self.power = power
+        self.sizes = list(sizes)
+        self.config = {"dtype": torch.float32, "names": ["a", None]}
+        self.last = torch.zeros(2)
+        self.register_buffer("table", torch.ones(4))
+
+    def forward(self, x):
+        return self.inner(x) ** self.power + self.table + len(self.sizes)
+
+
+def example_init():
+    return {"slope": 0.2}
+
+
+def example_inputs():
+    return torch.randn(3, 2, 4)
+"""
+PRIOR = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, size=3):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+
+    def forward(self):
+        return self.weight * 1
+
+
+def example_inputs():
+    return []
+"""
+MARKS = {
+    "return self.inner(x)": "return 1 + self.inner(x)",
+    "return self.weight": "return 1 + self.weight",
+}
+FACTS = Survey(inputs=(("tensor", "float32", (3, 2, 4), (8, 4, 1)),), named_inputs={}, constructor=None)
+NO_INPUTS = Survey(inputs=(), named_inputs={}, constructor=None)
+OTHERWISE = [
+    pytest.param(lambda block: setattr(block, "power", 3.0), id="a number"),
+    pytest.param(lambda block: setattr(block, "power", 2), id="an equal number of another type"),
+    pytest.param(lambda block: setattr(block, "power", torch.tensor([2.0, 2.0])), id="a tensor instead of a number"),
+    pytest.param(lambda block: delattr(block, "power"), id="an attribute that is gone"),
+    pytest.param(lambda block: block.sizes.append(3), id="a list that grew"),
+    pytest.param(lambda block: block.config["names"].pop(), id="a list in a mapping"),
+    pytest.param(lambda block: block.config.update(dtype=torch.float64), id="a dtype in a mapping"),
+    pytest.param(lambda block: setattr(block.inner, "scale", 2.0), id="an attribute that hides one of the class"),
+    pytest.param(lambda block: setattr(block.inner, "act", torch.tanh), id="a function"),
+    pytest.param(lambda block: setattr(block.inner.leaky, "negative_slope", 0.9), id="a number of a part"),
+    pytest.param(lambda block: block.inner.dropout.train(), id="the mode of a part"),
+]
+Change = Callable[[torch.nn.Module], object]
+
+
+def imported(folder: Path, source: str = SOURCE, *, facts: Survey = FACTS) -> types.ModuleType:
+    """The drop-in of a candidate that adds 1, imported."""
+    path = folder / "user_module.py"
+    path.write_text(source)
+    marked = source.replace("Block", "ModelNew")
+    for old, new in MARKS.items():
+        marked = marked.replace(old, new)
+    candidate = Candidate(problem_id="x", source=marked, origin="test")
+    made = drop_in(read_user_file(path, "Block"), facts, candidate, problem_id="x")
+    module = types.ModuleType("user_module")
+    sys.modules["user_module"] = module  # pickle looks classes up by it
+    exec(compile(made.source, str(path), "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> types.ModuleType:
+    return imported(tmp_path_factory.mktemp("guard"))
+
+
+@pytest.fixture(scope="module")
+def prior(tmp_path_factory: pytest.TempPathFactory) -> types.ModuleType:
+    """One that is called without inputs: its weights alone say what it is for."""
+    return imported(tmp_path_factory.mktemp("prior"), PRIOR, facts=NO_INPUTS)
+
+
+def is_fast(module: types.ModuleType, block: torch.nn.Module) -> bool:
+    """Whether a call takes the fast way; what it returns is right in either case."""
+    x, outcomes = torch.randn(3, 2, 4), []
+    for forward in (block, partial(module.ReferenceBlock.forward, block)):
+        torch.manual_seed(0)
+        with torch.no_grad():
+            try:
+                outcomes.append(forward(x))
+            except (AttributeError, RuntimeError) as error:
+                outcomes.append(error)
+    found, wanted = outcomes
+    if isinstance(wanted, Exception):
+        assert type(found) is type(wanted)
+        return False
+    extra = float((found - wanted).mean())
+    assert extra in (0.0, pytest.approx(1.0, abs=1e-5))
+    return extra != 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fast"),
+    [
+        pytest.param({}, True, id="the judged ones"),
+        pytest.param({"slope": 0.2, "act": torch.relu}, True, id="the judged ones, spelt out"),
+        pytest.param({"slope": 0.9}, False, id="of a part"),
+        pytest.param({"act": torch.tanh}, False, id="a function"),
+        pytest.param({"power": 3.0}, False, id="of its own"),
+        pytest.param({"sizes": (1, 2, 3)}, False, id="a list"),
+    ],
+)
+def test_it_is_fast_for_the_judged_arguments_of_the_constructor(
+    written: types.ModuleType, arguments: dict[str, object], fast: bool
+) -> None:
+    block = written.Block(**arguments).eval()
+    assert [is_fast(written, block) for _ in range(2)] == [fast, fast]
+
+
+@pytest.mark.parametrize("change", OTHERWISE)
+def test_what_is_changed_before_the_first_call_runs_as_the_reference(written: types.ModuleType, change: Change) -> None:
+    block = written.Block().eval()
+    change(block)
+    assert not is_fast(written, block)
+
+
+@pytest.mark.parametrize("change", OTHERWISE)
+def test_what_is_changed_after_the_first_call_runs_as_the_reference(written: types.ModuleType, change: Change) -> None:
+    block = written.Block().eval()
+    assert is_fast(written, block)
+    for each in (copy.deepcopy(block), pickle.loads(pickle.dumps(block)), block):
+        change(each)
+        assert not is_fast(written, each)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_it_is_fast_again_when_it_is_what_was_judged_again(written: types.ModuleType, first: bool) -> None:
+    block = written.Block().eval()
+    assert not first or is_fast(written, block)
+    for value, fast in ((float("0.9"), False), (float("0.2"), True)):  # not the object that was there
+        block.inner.leaky.negative_slope = value
+        assert is_fast(written, block) is fast
+    for mode, fast in ((True, False), (False, True)):
+        block.inner.dropout.train(mode)
+        assert is_fast(written, block) is fast
+
+
+def test_what_cannot_be_compared_may_change(written: types.ModuleType) -> None:
+    block = written.Block().eval()
+    for _ in range(2):
+        assert is_fast(written, block)
+        block.last = torch.randn(2)
+        block.inner.another = torch.randn(2)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("cast", ["half", "double", "bfloat16"])
+def test_weights_of_another_dtype_run_as_the_reference_whenever_they_come(
+    prior: types.ModuleType, cast: str, first: bool
+) -> None:
+    block = prior.Block()
+    assert not first or torch.equal(block(), torch.full((3,), 2.0))
+    getattr(block, cast)()
+    assert torch.equal(block(), torch.ones(3, dtype=block.weight.dtype))
+    assert torch.equal(block.float()(), torch.full((3,), 2.0))
+
+
+@torch.no_grad()
+def test_weights_elsewhere_or_of_another_shape_run_as_the_reference(prior: types.ModuleType) -> None:
+    assert prior.Block().to("meta")().device.type == "meta"
+    assert torch.equal(prior.Block(2)(), torch.ones(2))
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore:.*is deprecated:DeprecationWarning")
+def test_a_trace_is_of_the_reference(prior: types.ModuleType) -> None:
+    block = prior.Block()
+    traced = torch.jit.trace(block, (), check_trace=False)  # which would compare it with the fast way
+    assert torch.equal(traced(), torch.ones(3))
+    assert torch.equal(block(), torch.full((3,), 2.0))
+
+
+@torch.no_grad()
+def test_an_attribute_that_calls_change_ends_the_fast_way_and_nothing_else(tmp_path: Path) -> None:
+    counting = PRIOR.replace("return self", "self.calls += 1\n        return self").replace(
+        "__init__()", "__init__()\n        self.calls = 0"
+    )
+    block = imported(tmp_path, counting, facts=NO_INPUTS).Block()
+    assert [float(block()[0]) for _ in range(4)] == [2.0, 1.0, 1.0, 1.0]
+    assert block.calls == 4
+
+
+def test_a_module_that_is_another_one_each_time_is_refused(tmp_path: Path) -> None:
+    drawn = PRIOR.replace("__init__()", "__init__()\n        import random\n        self.scale = random.random()")
+    with pytest.raises(RecordError, match="Block is another one each time that it is made"):
+        imported(tmp_path, drawn, facts=NO_INPUTS)
+
+
+def test_names_that_the_file_has_stay_its_own(tmp_path: Path) -> None:
+    own = "\n\ndef _plain(value):\n    return value\n\n\n_described = _JUDGED = operator = types = None\n"
+    module = imported(tmp_path, SOURCE + own)
+    assert is_fast(module, module.Block().eval())
+    assert module._plain(3) == 3
+    assert module._described is module._JUDGED is module.operator is module.types is None
