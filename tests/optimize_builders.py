@@ -42,12 +42,18 @@ Speeds = Callable[[str, Candidate], float | Status]
 
 
 class GivenJudges:
-    """A judge for every rung, whose verdicts are given; unstable ones of the long tier have these bucket means."""
+    """A judge for every rung, whose verdicts are given.
 
-    def __init__(self, speeds: Speeds, *, spread: float = 0.02, bucket_means: Sequence[float] = ()) -> None:
+    Unstable ones of the long tier have these bucket means, and are it for them, or since two looks differ.
+    """
+
+    def __init__(
+        self, speeds: Speeds, *, spread: float = 0.02, bucket_means: Sequence[float] = (), looks_differ: bool = False
+    ) -> None:
         self.speeds = speeds
         self.spread = spread
         self.bucket_means = bucket_means
+        self.looks_differ = looks_differ
         self.asked: list[tuple[str, Candidate]] = []
 
     def at(self, rung: str) -> "GivenJudge":
@@ -71,6 +77,10 @@ class GivenJudge:
             timing = Timing(baseline="eager", reference_ms=(found,), candidate_ms=(1.0,), settled=settled)
         means = self.judges.bucket_means if (self.rung, status) == (LONG, Status.UNSTABLE) else ()
         words = Window(bucket_means=tuple(means), num_rounds=9, rounds=NO_ROUNDS).words if means else ""
+        differ = self.judges.looks_differ
+        checks = [Check(name="bucket_means", passed=differ, evidence=words)] if words else []
+        if words and differ:
+            checks.append(Check(name="second_look", passed=False, evidence="they differ"))
         return Verdict(
             candidate_id=candidate.candidate_id,
             problem_id=problem.problem_id,
@@ -79,7 +89,7 @@ class GivenJudge:
             environment=self.environment,
             protocol=self.protocol,
             detail=words or "given",
-            checks=(Check(name="bucket_means", passed=False, evidence=words),) if words else (),
+            checks=tuple(checks),
             timing=timing,
             seconds=0.0,
             judged_at=0.0,

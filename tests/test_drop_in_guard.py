@@ -250,3 +250,23 @@ def test_names_that_the_file_has_stay_its_own(tmp_path: Path) -> None:
     assert is_fast(module, module.Block().eval())
     assert module._plain(3) == 3
     assert module._described is module._JUDGED is module.operator is module.types is None
+
+
+def test_a_transformed_call_runs_as_the_reference(written: types.ModuleType) -> None:
+    block = written.Block().eval()
+    assert is_fast(written, block)
+    x = torch.randn(5, 3, 2, 4)
+    with torch.no_grad():
+        many = torch.func.vmap(block)(x)
+        assert torch.allclose(many, written.ReferenceBlock.forward(block, x.flatten(0, 1)).unflatten(0, (5, 3)))
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x[0], torch.ones_like(x[0]))
+            tangent = torch.autograd.forward_ad.unpack_dual(block(dual)).tangent
+            wanted = torch.autograd.forward_ad.unpack_dual(written.ReferenceBlock.forward(block, dual)).tangent
+    assert tangent is not None
+    assert torch.equal(tangent, wanted)
+
+
+def test_its_documentation_is_that_of_the_class(tmp_path: Path) -> None:
+    source = SOURCE.replace("class Block(nn.Module):\n", 'class Block(nn.Module):\n    """Adds up."""\n\n')
+    assert imported(tmp_path, source).Block.__doc__ == "Adds up."

@@ -113,11 +113,18 @@ def test_who_is_measured_alone_lets_others_in_while_it_builds() -> None:
             entering = pool.submit(_enter, room)
             with pytest.raises(TimeoutError):
                 entering.result(0.2)
+            assert not stay.had_company()  # though others were there while it built
             stay.leave()
             stay.leave()
             entering.result(WAIT_S)
-    with room.alone() as had_company:
-        assert not had_company()
+            assert stay.had_company()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_enter_alone, room).result(WAIT_S)  # it has left altogether
+
+
+def _enter_alone(room: Room) -> None:
+    with room.alone():
+        pass
 
 
 def _enter(room: Room) -> None:

@@ -30,7 +30,7 @@ def test_it_is_written_where_every_bucket_is_faster_and_everything_says_whose_nu
     assert document["rung"] == FINAL
     assert "bucket means 3.400 2.900 3.600, variance 0.13" in str(document["long_timing_did_not_settle"])
     summary = report_on(file, outcome).split("## ")[0]
-    assert "**3.00x (2.98 to 3.02) over eager.**" in summary
+    assert "**3.00x (2.90 to 3.02) over eager.**" in summary
     assert "the long timing did not settle" in summary
     assert "bucket means 3.400 2.900 3.600, variance 0.13" in summary
 
@@ -63,6 +63,14 @@ def test_the_lesser_of_its_two_numbers_is_claimed(file: UserFile) -> None:
     summary = report_on(file, outcome).split("## ")[0]
     assert "**2.00x (1.75 to 2.50) over eager.**" in summary
     assert "The drop-in rung had 3.00x (2.98 to 3.02)" in summary
+
+
+def test_it_is_not_written_where_its_two_long_looks_differ(file: UserFile) -> None:
+    outcome = optimized(
+        file, GivenJudges(UNSETTLED, bucket_means=[6.0, 6.1, 2.0, 2.1], looks_differ=True), window_s=5.0
+    )
+    assert outcome.winner is None
+    assert "unstable" in report_on(file, outcome).split("## ")[0]
 
 
 def test_another_drop_in_that_the_long_timing_proves_goes_before_it(file: UserFile) -> None:

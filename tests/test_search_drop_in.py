@@ -306,6 +306,8 @@ def test_a_kernelbench_file_is_judged_in_the_mode_it_is_made_in(tmp_path: Path) 
     text = SOURCE.replace("Block", "Model").replace("example_inputs", "get_inputs")
     path.write_text(text)
     assert judged_mode(read_user_file(path)) is True
+    path.write_text(text.replace("self.shift = shift", "self.shift = shift\n        self.inner.eval()"))
+    assert judged_mode(read_user_file(path)) is True
     path.write_text(text.replace("self.shift = shift", "self.shift = shift\n        self.eval()"))
     assert judged_mode(read_user_file(path)) is False
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from tasks.history.merge import TableMerge
 
 HISTORY = Path("data/history.duckdb")
+MERGE_EXIT_CODES = (
+    "exit codes: 0 done, 1 a file was refused or is not there, and the others are merged, 2 wrong usage, 3 this "
+    "machine lacks what it takes"
+)
 
 
 def add_history_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -39,9 +43,11 @@ def add_history_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
     )
     rebuild.add_argument("--out", type=Path, metavar="FILE", help="default: the project's history")
     rebuild.add_argument("--from", type=Path, metavar="FOLDER", dest="export", help="an export, instead of data/")
-    rebuild.set_defaults(run=_rebuild)
+    rebuild.set_defaults(run=partial(_rebuild, rebuild))
 
-    merge = actions.add_parser("merge", help="take other machines' files into the project's history", epilog=EXIT_CODES)
+    merge = actions.add_parser(
+        "merge", help="take other machines' files into the project's history", epilog=MERGE_EXIT_CODES
+    )
     merge.add_argument("files", type=Path, nargs="+", metavar="FILE")
     merge.set_defaults(run=_merge)
 
@@ -65,9 +71,11 @@ def add_history_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
     check.set_defaults(run=partial(_check, check))
 
 
-def _rebuild(arguments: argparse.Namespace) -> None:
+def _rebuild(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     from flows.commands.history_rebuild import LOST, rebuild_history
 
+    if arguments.export:
+        require_there(parser, arguments.export)
     folder, out = _absolute(arguments.export), _absolute(arguments.out)
     _enter_project()
     out = out or HISTORY

@@ -1,7 +1,7 @@
 """What a user chooses for an optimization, and what comes of it."""
 
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flows.optimizing.judging import LONG
 from tasks.judge.long import told_bucket_means
@@ -59,13 +59,17 @@ class Outcome:
 
     @property
     def speedup(self) -> Speedup | None:
-        """What is claimed for the winner over eager; where its long timing did not settle, the lesser of that and of
-        the rung before, with the range of its buckets."""
+        """What is claimed for the winner over eager.
+
+        Where its long timing did not settle, the lesser of that and of the rung before, down to the least bucket.
+        """
         if self.winner is None or self.unsettled is None:
             return self.winner[1].interval if self.winner else None
         means, before = told_bucket_means(self.unsettled), self.winner[1].interval
         long = Speedup(median=statistics.median(means), low=min(means), high=max(means))
-        return before if before is not None and before.median <= long.median else long
+        assert before is not None, "it is correct"
+        lesser = min(before, long, key=lambda each: each.median)
+        return replace(lesser, low=min(before.low, long.low))
 
     @property
     def unsettled(self) -> Verdict | None:

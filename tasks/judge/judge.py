@@ -105,7 +105,6 @@ class Judge:
         with self._server_lock:  # or a judgement under way would start another fork server, and go on
             self._is_open = False
         self._studies.drop_all()
-        self._memory.close()
         if self._server is not None:
             self._server.close()
         if self._lease is not None:
@@ -114,6 +113,7 @@ class Judge:
         self._slots.close()
         if self._scratch is not None:
             self._scratch.remove()
+        self._memory.close()
 
     @property
     def protocol(self) -> str:
@@ -239,7 +239,7 @@ class Judge:
         """A way into the room for one judgement, by what became of it before."""
         if is_noisy and not is_crowded and not is_held_up:
             with MeasuredAlone(self._room) as stay:
-                yield stay.had_company, stay
+                yield lambda: stay.had_company(), stay
             return
         if is_crowded:
             place = self._alone_with_all_memory()

@@ -22,6 +22,8 @@ from tasks.params import LongParams
 KEPT_ROUNDS = 32
 """Of each bucket, chosen at random: a window has up to a million rounds, and a verdict is to stay small."""
 REPORT_S = 1.0
+BUCKET_MEANS = "bucket_means"
+"""The check that the means of one look agree."""
 _BUCKET_MEANS = re.compile(r"bucket means ([\d. ]+),")
 
 OnProgress = Callable[[float, str], None]
@@ -83,7 +85,12 @@ class Window:
 
 
 def told_bucket_means(verdict: Verdict) -> list[float]:
-    """The bucket means that a verdict of the long tier tells of in its evidence, also where they do not agree."""
+    """The bucket means that a verdict of the long tier tells of in its evidence, also where those of one look differ.
+
+    None where two looks differ, or something else is wrong: then no number of them can be believed.
+    """
+    if any(not check.passed and check.name != BUCKET_MEANS for check in verdict.checks):
+        return []
     told = [means for check in verdict.checks for means in _BUCKET_MEANS.findall(check.evidence)]
     return [float(mean) for means in told for mean in means.split()]
 

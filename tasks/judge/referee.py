@@ -11,7 +11,7 @@ from tasks.judge import timing
 from tasks.judge.device_stopwatch import DeviceStopwatch
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.jumps import jump
-from tasks.judge.long import OnProgress, measure_window
+from tasks.judge.long import BUCKET_MEANS, OnProgress, measure_window
 from tasks.judge.opinions import roofline
 from tasks.judge.pair import Pair
 from tasks.judge.processes import Failure, WorkerProcess
@@ -208,7 +208,7 @@ class Examination:
             candidate_ms=kept.candidate_ms,
             settled=window.speedup,
         )
-        return found, Check(name="bucket_means", passed=is_steady, evidence=words)
+        return found, Check(name=BUCKET_MEANS, passed=is_steady, evidence=words)
 
     def _compare_with_bound(self, found: Timing) -> None:
         """Note a time that the hardware seems not to allow: an alarm for people, never a verdict."""

@@ -85,7 +85,7 @@ class MeasuredAlone:
         """Wait until all others have left; nothing more where they have."""
         if not self._is_alone:
             self._inside.close()  # or two who want to be alone would wait for each other
-            self._inside.enter_context(self._room.alone())
+            self.had_company = self._inside.enter_context(self._room.alone())
             self._is_alone = True
 
     def leave(self) -> None:
@@ -93,4 +93,4 @@ class MeasuredAlone:
         if self._is_alone:
             self._is_alone = False
             self._inside.close()
-            self._inside.enter_context(self._room.shared())
+            self.had_company = self._inside.enter_context(self._room.shared())

@@ -118,7 +118,7 @@ def judged_mode(file: UserFile) -> bool | None:
     """
     if not _DEPENDS_ON_MODE.search(file.source) and not _OTHER_MODULES.search(file.source):
         return None
-    return file.is_kernelbench and ".eval()" not in file.source
+    return file.is_kernelbench and "self.eval()" not in file.source
 
 
 def _with_reference(module: cst.Module, name: str, reference: str) -> str:

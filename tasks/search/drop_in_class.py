@@ -14,6 +14,7 @@ import torch
 
 
 class DropIn(Reference):
+    __doc__ = Reference.__doc__
     _made_from = None
     _fast = None
 
@@ -34,6 +35,8 @@ class DropIn(Reference):
             and not torch.is_autocast_enabled(DEVICE)
             and not torch.compiler.is_compiling()
             and not torch.jit.is_tracing()
+            and torch._C._functorch.peek_interpreter_stack() is None
+            and torch.autograd.forward_ad._current_level < 0
             and self._is_fast()
         ):
             return self._fast.module.forward(*inputs, **named)

@@ -101,7 +101,7 @@ def _proof(winner: Scored, author: str) -> str:
     return (
         f"It won by {author}; track: {winner.verdict.track}. The file that is written is what was judged, guards "
         f"included: {len(winner.verdict.checks)} checks passed, largest error {winner.verdict.max_error or 0:.2f} of "
-        f"what is allowed."
+        f"what is allowed. Both were timed with one thread."
     )
 
 
@@ -163,7 +163,9 @@ def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[st
         "- **Weights may change** at any time, in place or by loading. Modules inside that are replaced, hooked, put "
         "into another mode, or moved to another dtype or device make the original forward run. So does another value "
         "of an attribute that is plain data or a function; attributes of other kinds are not compared.\n"
-        "- Not judged: `torch.jit.script`, `torch.func` transforms, several threads in one module."
+        "- **Its speed with more threads** was not judged: the original may gain by them where this does not, so time "
+        "it the way you use it.\n"
+        "- Not judged: `torch.jit.script`, several threads in one module."
     ]
 
 
