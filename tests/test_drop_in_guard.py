@@ -7,9 +7,10 @@ import copy
 import pickle
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -36,9 +37,12 @@ class Inner(nn.Module):
         self.dropout = nn.Dropout(0.5)
         self.conv = nn.Conv1d(2, 2, 3, padding=1)
         self.act = act
+        self.plain = nn.Linear(4, 4, bias=False)
+        self.register_buffer("mask", None)
 
     def forward(self, x):
-        return self.act(self.conv(self.dropout(self.leaky(x)))) * self.scale
+        x = self.plain(self.conv(self.dropout(self.leaky(x))))
+        return self.act(x) * self.scale * (1.0 if self.mask is None else self.mask)
 
 
 class Block(nn.Module):
@@ -97,16 +101,30 @@ OTHERWISE = [
     pytest.param(lambda block: setattr(block.inner, "act", torch.tanh), id="a function"),
     pytest.param(lambda block: setattr(block.inner.leaky, "negative_slope", 0.9), id="a number of a part"),
     pytest.param(lambda block: block.inner.dropout.train(), id="the mode of a part"),
+    pytest.param(lambda block: setattr(block.inner.plain, "bias", torch.nn.Parameter(torch.ones(4))), id="a bias"),
+    pytest.param(lambda block: setattr(block.inner, "mask", torch.ones(4)), id="a buffer that was none"),
+    pytest.param(lambda block: setattr(block.inner, "forward", partial(_negated, block.inner)), id="a forward"),
+    pytest.param(lambda block: setattr(block.inner, "act", _scaled(2.0)), id="a closure"),
 ]
 Change = Callable[[torch.nn.Module], object]
 
 
-def imported(folder: Path, source: str = SOURCE, *, facts: Survey = FACTS) -> types.ModuleType:
-    """The drop-in of a candidate that adds 1, imported."""
+def _negated(inner: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return -type(inner).forward(inner, x)
+
+
+def _scaled(scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: x * scale
+
+
+def imported(
+    folder: Path, source: str = SOURCE, *, facts: Survey = FACTS, marks: Mapping[str, str] = MappingProxyType({})
+) -> types.ModuleType:
+    """The drop-in of a candidate that adds 1, imported; with further changes of its text."""
     path = folder / "user_module.py"
     path.write_text(source)
     marked = source.replace("Block", "ModelNew")
-    for old, new in MARKS.items():
+    for old, new in {**MARKS, **marks}.items():
         marked = marked.replace(old, new)
     candidate = Candidate(problem_id="x", source=marked, origin="test")
     made = drop_in(read_user_file(path, "Block"), facts, candidate, problem_id="x")
@@ -270,3 +288,49 @@ def test_a_transformed_call_runs_as_the_reference(written: types.ModuleType) -> 
 def test_its_documentation_is_that_of_the_class(tmp_path: Path) -> None:
     source = SOURCE.replace("class Block(nn.Module):\n", 'class Block(nn.Module):\n    """Adds up."""\n\n')
     assert imported(tmp_path, source).Block.__doc__ == "Adds up."
+
+
+def test_closures_of_one_factory_are_told_apart_by_what_they_hold(tmp_path: Path) -> None:
+    factory = "\n\ndef scaled(scale):\n    return lambda x: x * scale\n\n\n"
+    factory += "def example_init():\n    return {'act': scaled(3.0)}\n"
+    source = SOURCE[: SOURCE.index("\n\ndef example_init")] + factory + SOURCE[SOURCE.index("\n\ndef example_inputs") :]
+    module = imported(tmp_path, source)
+    for scale, fast in ((3.0, True), (10.0, False)):
+        assert is_fast(module, module.Block(act=module.scaled(scale)).eval()) is fast
+
+
+def test_a_candidate_may_keep_what_it_likes_in_attributes_of_its_own(tmp_path: Path) -> None:
+    own = "        self.kept = None\n        self.calls = {}\n"
+    marks = {"        self.power = power\n": own + "        self.power = power\n"}
+    marks["return 1 + self.inner(x)"] = (
+        "self.kept, self.calls[len(self.calls)] = x, 1\n        self.late = len(self.calls)\n"
+        "        return 1 + self.inner(x)"
+    )
+    module = imported(tmp_path, SOURCE, marks=marks)
+    block = module.Block().eval()
+    assert [is_fast(module, block) for _ in range(3)] == [True] * 3
+
+
+def test_a_copy_of_its_attributes_is_another_module(written: types.ModuleType) -> None:
+    block = written.Block().eval()
+    assert is_fast(written, block)
+    replica = written.Block.__new__(written.Block)  # as torch.nn.DataParallel makes its own
+    replica.__dict__ = block.__dict__.copy()
+    assert not is_fast(written, replica)
+
+
+def test_where_files_lie_is_not_compared(tmp_path: Path) -> None:
+    module = imported(
+        tmp_path, SOURCE.replace("self.power = power\n", "self.power = power\n        self.folder = __file__\n")
+    )
+    module.__dict__["__file__"] = "/elsewhere/user_module.py"
+    assert is_fast(module, module.Block().eval())
+
+
+def test_what_was_judged_otherwise_says_once_that_it_stays_slow(written: types.ModuleType) -> None:
+    block = written.Block(power=3.0).eval()
+    with (
+        pytest.warns(UserWarning, match="stays as slow as it was: it was judged with other arguments"),
+        torch.no_grad(),
+    ):
+        block(torch.randn(3, 2, 4))

@@ -31,7 +31,7 @@ MINUTES = 5.0
 WINDOW_SHARE = 0.1
 MAX_WORKERS = 4
 EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, such as a file that is
-not there, 3 this machine cannot judge, 4 nothing was found that is faster than the best baseline, and no module is
+not there, 3 this machine cannot judge, 4 nothing was proven faster than the best baseline, and no module is
 written, 130 interrupted twice. Ctrl-C once ends the search and keeps the best so far; the same command continues a run
 that was killed."""
 

@@ -186,7 +186,10 @@ def _judged_description(file: UserFile, own_part: str, names: dict[str, str]) ->
         )
     )
     if not description:
-        raise RecordError(f"{file.class_name} is another one each time that it is made, or has hooks inside")
+        raise RecordError(
+            f"{file.class_name} is another one each time that it is made, has hooks inside, or parts or "
+            "functions that cannot be compared"
+        )
     return description
 
 

@@ -52,7 +52,8 @@ class DropIn(Reference):
         twin = self._fast
         if self._made_from is not None and (twin is None or (twin.module is None and not twin.fits())):
             twin = self._fast = _Twin(self, *self._made_from)
-        return twin is not None and twin.module is not None and twin.fits()
+        # A replica has a copy of another module's attributes, the fast module included, whose weights are the other's.
+        return twin is not None and twin.module is not None and vars(twin.module) is vars(self) and twin.fits()
 
 
 class _Twin:
@@ -65,11 +66,14 @@ class _Twin:
         self.module = None
         self.added = ()
         self._modules = [*served.modules()]
-        self._tensors = []
+        self._tensors, self._absent = [], []
         self._first = None
         try:
             is_judged = _described(served) == JUDGED
-            if is_judged:
+            if not is_judged:
+                words = "it was judged with other arguments, attributes, modes, dtypes or devices, or by other versions"
+                warnings.warn(f"{type(served).__name__} stays as slow as it was: {words}", stacklevel=5)
+            else:
                 with torch.random.fork_rng(devices=[]):
                     fast = Fast(*arguments, **options)
                 self.added = self._shared(fast, served)
@@ -77,7 +81,7 @@ class _Twin:
             self.module = fast if is_judged else None
         except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
             warnings.warn(f"{type(served).__name__} stays as slow as it was: {error}", stacklevel=5)
-            self._modules, self._tensors = [], []  # nothing to watch: it is not tried again
+            self._modules, self._tensors, self._absent = [], [], []  # nothing to watch: it is not tried again
             self._look()
 
     def fits(self):
@@ -86,6 +90,8 @@ class _Twin:
             tensor = tensors.get(name)
             if tensor is None or tensor.dtype is not dtype or tensor.shape != shape or tensor.device != device:
                 return False
+        if any(tensors.get(name) is not None for tensors, name in self._absent):
+            return False
         if self._glance() != self._seen:
             self._look()
         return self._is_same
@@ -94,7 +100,9 @@ class _Twin:
         for module in self._modules:
             for tensors in (module._parameters, module._buffers):
                 for name, tensor in tensors.items():
-                    if tensor is not None:
+                    if tensor is None:
+                        self._absent.append((tensors, name))
+                    else:
                         self._tensors.append((tensors, name, tensor.dtype, tensor.shape, tensor.device))
         self._look()
 
@@ -104,6 +112,8 @@ class _Twin:
         self._counted = []
         for module in self._modules:
             plain, children = _plain(vars(module)), module._modules
+            if module is self._modules[0]:
+                plain = {name: text for name, text in plain.items() if not self._is_fast_ones(name)}
             tensors = module._parameters, module._buffers
             hooks = (module._forward_hooks, module._forward_pre_hooks) if module is not self._modules[0] else ()
             owners += [vars(module)] * len(plain) + [children] * len(children)
@@ -116,6 +126,11 @@ class _Twin:
         self._values = [*map(dict.get, owners, names)]  # kept, so that nothing else gets their ids
         self._mutable = [value for value in self._values if _is_mutable(value)]
         self._seen = self._glance()
+
+    def _is_fast_ones(self, name):
+        """Whether it is an attribute that only the fast module has, which may change it as it likes."""
+        known = self._first[0][0] if self._first else ()
+        return name in self.added or (self._first and name not in known and not hasattr(Reference, name))
 
     def _glance(self):
         return [*map(len, self._counted)], [*map(id, map(dict.get, *self._watched))], [*map(repr, self._mutable)]
@@ -138,14 +153,16 @@ class _Twin:
 def _described(served):
     """A digest of what fast code may have built in: all that the modules are, but for what their tensors hold.
 
-    Empty where fast code would not do: with hooks inside, or tensors elsewhere.
+    Empty where fast code would not do, or that cannot be said: with hooks or another forward inside, tensors elsewhere,
+    functions that hold anything.
     """
     tree = []
     for path, module in served.named_modules(remove_duplicate=False):
         tensors = {**module._parameters, **module._buffers}
         forms = {name: each if each is None else (each.dtype, *each.shape) for name, each in tensors.items()}
-        tree.append((path, type(module).__qualname__, sorted(_plain(vars(module)).items()), sorted(forms.items())))
-        if any(each is not None and each.device.type != DEVICE for each in tensors.values()):
+        plain = _plain(vars(module))
+        tree.append((path, type(module).__qualname__, sorted(plain.items()), sorted(forms.items())))
+        if None in plain.values() or any(each is not None and each.device.type != DEVICE for each in tensors.values()):
             return ""
         if path and (module._forward_hooks or module._forward_pre_hooks):
             return ""
@@ -153,16 +170,32 @@ def _described(served):
 
 
 def _plain(attributes, others=frozenset({*vars(torch.nn.Module()), "_made_from", "_fast"})):
-    """The attributes that can be compared, as texts: plain data, and functions and classes by their names."""
+    """Attributes that can be compared, as texts: plain data, functions and classes. None for what must not be there."""
     texts = {}
     for name, value in attributes.items():
         if name in others and (name != "training" or TRAINING is None):
             continue
-        if isinstance(value, (type, type(len), type(_plain))):
+        if name in ("forward", "_call_impl"):
+            texts[name] = None
+        elif isinstance(value, (type, type(len))):
             texts[name] = value.__qualname__
-        elif _is_plain(value):
+        elif isinstance(value, type(_plain)):
+            texts[name] = _function(value)
+        elif _is_plain(value) and not (isinstance(value, str) and value.startswith("/")):  # files may lie elsewhere
             texts[name] = repr(value)
     return texts
+
+
+def _function(value):
+    """A function as text: its name, what it holds, and its code where others are called alike; None if not plain."""
+    try:
+        held = [*(cell.cell_contents for cell in value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
+    except ValueError:  # one that is still empty
+        return None
+    is_one_of_many = "<" in value.__qualname__
+    code = (value.__code__.co_code, *filter(_is_plain, value.__code__.co_consts)) if is_one_of_many else ()
+    library = value.__module__ if f"{value.__module__}.".startswith("torch.") else ""
+    return repr((library, value.__qualname__, held, code)) if _is_plain(held) else None
 
 
 def _is_plain(value):
