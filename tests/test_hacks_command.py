@@ -83,12 +83,10 @@ def test_control_characters_of_a_program_do_not_reach_the_terminal(project, caps
     ("words", "said"),
     [
         (["show", "nothing"], "no hacking case is called 'nothing'"),
-        (["add", "missing.py", "--group", "E1"], "missing.py cannot be read"),
         (["add", "binary.py", "--group", "E1"], "binary.py cannot be read"),
         (["add", "leaves.py", "--group", " "], "needs a group"),
-        (["check", "missing.py"], "missing.py cannot be read"),
     ],
-    ids=["unknown case", "missing file", "not text", "empty group", "nothing to check"],
+    ids=["unknown case", "not text", "empty group"],
 )
 def test_what_cannot_be_done_is_said_with_its_name(project, words, said):
     Path("binary.py").write_bytes(b"\xff\xfe\x00")
@@ -101,6 +99,14 @@ def test_wrong_usage_ends_with_status_2(project, words):
     with pytest.raises(SystemExit) as ended:
         hacks(*words)
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("words", [["add", "missing.py", "--group", "clock"], ["check", "missing.py"]], ids=str)
+def test_a_file_that_is_not_there_is_wrong_usage(project, words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        hacks(*words)
+    assert ended.value.code == 2
+    assert "there is no missing.py" in capsys.readouterr().err
 
 
 def test_outside_a_project_it_says_so(tmp_path, monkeypatch):
