@@ -183,8 +183,8 @@ class Optimization:
     def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
         """The first that the long tier proves faster, with its number; else the first that it does not doubt.
 
-        A long timing that does not settle is no doubt where every bucket of it beats the best baseline: the number of
-        the rung before stands then. Others are timed as long as there is time.
+        A long timing that does not settle is no doubt where every bucket of it beats the best baseline; what is
+        claimed then is for Outcome.speedup to say. Others are timed as long as there is time.
         """
         undoubted = None
         for made, final in faster:
