@@ -89,6 +89,26 @@ MARKS = {
 }
 FACTS = Survey(inputs=(("tensor", "float32", (3, 2, 4), (8, 4, 1)),), named_inputs={}, constructor=None)
 NO_INPUTS = Survey(inputs=(), named_inputs={}, constructor=None)
+WITH_MASK = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None, flag=False):
+        return self.inner(x) + (0 if mask is None else mask)
+
+
+def example_inputs():
+    return torch.randn(3, 2, 4), torch.ones(4)
+"""
+MASK = ("tensor", "float32", (4,), (1,))
+MASKED = Survey(inputs=(*FACTS.inputs, MASK), named_inputs={}, constructor=None)
+BY_NAME = Survey(inputs=(), named_inputs={"x": FACTS.inputs[0], "mask": MASK}, constructor=None)
 OTHERWISE = [
     pytest.param(lambda block: setattr(block, "power", 3.0), id="a number"),
     pytest.param(lambda block: setattr(block, "power", 2), id="an equal number of another type"),
@@ -334,3 +354,37 @@ def test_what_was_judged_otherwise_says_once_that_it_stays_slow(written: types.M
         torch.no_grad(),
     ):
         block(torch.randn(3, 2, 4))
+
+
+@pytest.mark.parametrize("facts", [MASKED, BY_NAME], ids=["judged by position", "judged by name"])
+def test_inputs_may_come_by_position_or_by_name(tmp_path: Path, facts: Survey) -> None:
+    module = imported(tmp_path, WITH_MASK, facts=facts)
+    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
+    with torch.no_grad():
+        wanted = block.inner(x) + mask + 1
+        for inputs, named in [((x, mask), {}), ((x,), {"mask": mask}), ((), {"mask": mask, "x": x})]:
+            assert torch.equal(block(*inputs, **named), wanted)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "names"),
+    [
+        pytest.param(1, "", id="one fewer"),
+        pytest.param(2, "flag", id="one more"),
+        pytest.param(2, "x", id="one twice"),
+        pytest.param(1, "wrong", id="one that there is not"),
+        pytest.param(4, "", id="too many"),
+    ],
+)
+def test_other_arguments_than_the_judged_ones_are_the_references(tmp_path: Path, inputs: int, names: str) -> None:
+    module = imported(tmp_path, WITH_MASK, facts=MASKED)
+    block, outcomes = module.Block().eval(), []
+    given = [torch.randn(3, 2, 4), *[torch.ones(4)] * 3][:inputs], dict.fromkeys(names.split(), True)
+    for forward in (block, partial(module.ReferenceBlock.forward, block)):
+        with torch.no_grad():
+            try:
+                outcomes.append(forward(*given[0], **given[1]))
+            except TypeError as error:
+                outcomes.append(str(error).replace("ReferenceBlock", "Block"))
+    found, wanted = outcomes
+    assert found == wanted if isinstance(wanted, str) else torch.equal(found, wanted)

@@ -191,12 +191,31 @@ def test_other_processes_cannot_be_seen(worker: WorkerProcess) -> None:
     run(worker, "import os; assert [p for p in os.listdir('/proc') if p.isdigit()] == ['1']; assert os.getpid() == 1")
 
 
-def test_no_network_interface_is_up(worker: WorkerProcess, server: ForkServer) -> None:
-    if "network" not in server.facts["walls"]:
-        pytest.skip("this machine allows no network wall")
+def test_no_network_interface_is_up(worker: WorkerProcess) -> None:
+    needs_wall(worker, "network")
     run(worker, "import socket; assert [name for _, name in socket.if_nameindex()] == ['lo']")
     with pytest.raises(Failure):
         run(worker, "import socket; socket.create_connection(('127.0.0.1', 22), timeout=1)")
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "address"),
+    [
+        pytest.param("AF_UNIX", "SOCK_DGRAM", "'\\0here'", id="a name without a file"),
+        pytest.param("AF_NETLINK", "SOCK_RAW, 2", "(4711, 0)", id="a number of the kernel's"),
+    ],
+)
+def test_workers_cannot_talk_to_each_other(server: ForkServer, family: str, kind: str, address: str) -> None:
+    first, second = spawned(server), spawned(server)
+    try:
+        needs_wall(first, "network")
+        run(first, f"import socket\nkept = socket.socket(socket.{family}, socket.{kind})\nkept.bind({address})")
+        with pytest.raises(Failure, match="raised") as failure:
+            run(second, f"import socket\nsocket.socket(socket.{family}, socket.{kind}).sendto(b'x', {address})")
+        assert "Connection refused" in failure.value.text
+    finally:
+        first.end()
+        second.end()
 
 
 def test_no_right_can_be_had_back(worker: WorkerProcess) -> None:
@@ -216,8 +235,9 @@ def test_no_right_can_be_had_back(worker: WorkerProcess) -> None:
         ("libc.timer_create(1, ctypes.create_string_buffer(64), ctypes.byref(ctypes.c_void_p()))", "not implemented"),
         ("libc.syscall(425, 8, ctypes.create_string_buffer(128))", "Function not implemented"),
         ("libc.syscall(323, 1)", "Function not implemented"),
+        ("libc.socket(40, 1, 0)", "Address family not supported"),
     ],
-    ids=["keys", "user space", "timers", "work by the kernel", "faults that wait"],
+    ids=["keys", "user space", "timers", "work by the kernel", "faults that wait", "sockets of the machine"],
 )
 def test_calls_that_reach_beyond_a_worker_are_refused(worker: WorkerProcess, call: str, words: str) -> None:
     needs_wall(worker, "calls")
@@ -233,6 +253,11 @@ def test_calls_that_reach_beyond_a_worker_are_refused(worker: WorkerProcess, cal
 def test_another_core_is_granted_in_words_only(worker: WorkerProcess) -> None:
     needs_wall(worker, "calls")
     run(worker, "import os\nos.sched_setaffinity(0, range(os.cpu_count()))\nassert len(os.sched_getaffinity(0)) == 1")
+
+
+def test_an_event_loop_and_what_looks_for_a_name_have_their_sockets(worker: WorkerProcess) -> None:
+    run(worker, "import asyncio\nassert asyncio.run(asyncio.sleep(0, 1)) == 1")
+    run(worker, "import socket\nfor family in (1, 2, 10, 16): socket.socket(family, socket.SOCK_DGRAM)")
 
 
 def test_threads_and_processes_start_as_ever(worker: WorkerProcess) -> None:

@@ -1,11 +1,19 @@
 """What the built-in provider proposes for a problem set, kept for machines that can judge but not write candidates."""
 
-from collections.abc import Iterable, Sequence
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from flows.ancestors import end_with_parent
 from flows.engine import progress
 from flows.parts.journal import Journal
+from tasks.errors import MachineError
 from tasks.problems.problem import Problem
 from tasks.variants.candidate import Candidate
 from tasks.variants.imported import ImportedKernel
@@ -19,6 +27,9 @@ def proposals(problems: Iterable[Problem], folder: Path, *, device: str, count: 
 
     Args:
         device: that they are for, such as "cuda:0".
+
+    Raises:
+        MachineError: if a process that writes some is ended by somebody else.
     """
     kind = device.partition(":")[0]
     folder.mkdir(parents=True, exist_ok=True)
@@ -28,8 +39,7 @@ def proposals(problems: Iterable[Problem], folder: Path, *, device: str, count: 
         listed = list(problems)
         missing = [problem for problem in listed if problem.problem_hash not in known]
         with progress("proposing", total=len(missing), unit="problem") as bar:
-            for problem in missing:
-                written = [candidate.to_json() for candidate in _written(problem, device=kind, count=count)]
+            for problem, written in _all_written(missing, device=kind, count=count):
                 row = {"problem_hash": problem.problem_hash, "device": kind, "count": count, "candidates": written}
                 journal.append([row])
                 known[problem.problem_hash] = row
@@ -44,7 +54,32 @@ def proposals(problems: Iterable[Problem], folder: Path, *, device: str, count: 
     return [ImportedKernel(problem_id=each.problem_id, origin=each.origin, candidate=each) for each in candidates]
 
 
-def _written(problem: Problem, *, device: str, count: int) -> Sequence[Candidate]:
+def _all_written(
+    problems: Sequence[Problem], *, device: str, count: int
+) -> Iterator[tuple[Problem, list[dict[str, Any]]]]:
+    """Each problem with its candidates, as they are done; by a process on every core, at half a second a problem."""
+    num_processes = min(len(os.sched_getaffinity(0)), len(problems))
+    if num_processes < 2:
+        yield from ((problem, _written(problem, device, count)) for problem in problems)
+        return
+    context = multiprocessing.get_context("forkserver")
+    pool = ProcessPoolExecutor(num_processes, mp_context=context, initializer=_begin_process)
+    try:
+        waiting = {pool.submit(_written, problem, device, count): problem for problem in problems}
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+    except BrokenProcessPool as error:
+        raise MachineError(f"a process that writes candidates was ended: {error}; is memory short?") from error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin_process() -> None:
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses Ctrl-C hears of it from our parent
+
+
+def _written(problem: Problem, device: str, count: int) -> list[dict[str, Any]]:
     from tasks.variants.recipes import RecipeProvider  # needs libcst, which a machine that only judges need not have
 
-    return list(islice(RecipeProvider(device).candidates(problem, seed=SEED), count))
+    return [each.to_json() for each in islice(RecipeProvider(device).candidates(problem, seed=SEED), count)]

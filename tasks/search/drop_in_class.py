@@ -8,6 +8,7 @@ What is not defined here stands for what the file has: Reference, Fast, FORMS, N
 
 import functools
 import hashlib
+import inspect
 import warnings
 
 import torch
@@ -26,6 +27,8 @@ class DropIn(Reference):
 
     @functools.wraps(Reference.forward)
     def forward(self, *inputs, **named):
+        if len(inputs) != len(FORMS) and not torch.compiler.is_compiling():
+            inputs, named = _as_judged(inputs, named)
         if (
             not torch.is_grad_enabled()
             and type(self) is DropIn
@@ -204,6 +207,26 @@ def _is_plain(value):
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (bool, int, float, complex, str, torch.dtype))
+
+
+def _as_judged(inputs, named):
+    """The arguments of a call, by position and by name as they were judged; as they are where that is another call."""
+    order = _parameters()
+    by_name = {**dict(zip(order, inputs, strict=False)), **named}
+    positional = order[: len(FORMS)]
+    if len(by_name) < len(inputs) + len(named) or by_name.keys() != {*positional, *NAMED_FORMS}:
+        return inputs, named
+    return tuple(by_name[name] for name in positional), {name: by_name[name] for name in NAMED_FORMS}
+
+
+@functools.lru_cache(maxsize=1)
+def _parameters():
+    """Names of the forward's parameters that may be given by position and by name, in order; none if nobody knows."""
+    try:
+        parameters = inspect.signature(Reference.forward).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)[1:]
 
 
 def _is_mutable(value):

@@ -68,27 +68,28 @@ def adopt_orphans() -> None:
 
 
 def leave_shared_spaces() -> list[str]:
-    """Give this process and all its children a network and a host name space of their own.
+    """Give this process and all its children a host name space of their own.
 
-    Once for all workers, because a network space takes milliseconds to make. Without the right to do so it is asked for
-    inside a new user space, where we have every right and nobody outside does.
+    Without the right to do so it is asked for inside a new user space, where we have every right and nobody outside
+    does; it is then the right to make all other spaces too.
     """
-    spaces = {"network": system.NEWNET, "uts": system.NEWUTS}
     uid, gid = os.geteuid(), os.getegid()
-    if system.unshare(system.NEWNET | system.NEWUTS):
-        return list(spaces)
+    if system.unshare(system.NEWUTS):
+        return ["uts"]
     if system.unshare(system.NEWUSER):
         _map_identity(uid, gid)
-        return ["user", *(name for name, flag in spaces.items() if system.unshare(flag))]
-    return [name for name, flag in spaces.items() if system.unshare(flag)]
+        return ["user", *(["uts"] if system.unshare(system.NEWUTS) else [])]
+    return []
 
 
 def leave_spaces() -> list[str]:
     """Let the next child be the first process of a space of its own, whose end is the end of everything in it.
 
-    It also gets its own queues and shared segments, which would outlive it and tell the next worker something.
+    It also gets its own queues and shared segments, which would outlive it and tell the next worker something, and its
+    own network, in which names that are no files reach nobody: two candidates that are judged at once could tell each
+    other what they were asked.
     """
-    spaces = {"pid": system.NEWPID, "ipc": system.NEWIPC}
+    spaces = {"pid": system.NEWPID, "ipc": system.NEWIPC, "network": system.NEWNET}
     return [name for name, flag in spaces.items() if system.unshare(flag)]
 
 

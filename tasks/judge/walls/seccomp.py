@@ -20,6 +20,13 @@ _NEW_SPACES = (
     system.NEWNS | system.NEWUTS | system.NEWIPC | system.NEWUSER | system.NEWPID | system.NEWNET | 0x02000000
 )  # the last one is for control groups
 
+_FAMILIES = (
+    1,
+    2,
+    10,
+    16,
+)  # of sockets that end at a worker's own network space; vsock's, for one, reach all of the machine
+
 _Instruction = tuple[int, int, int, int]
 """Code, jumps if true and if false, and operand."""
 
@@ -31,6 +38,7 @@ class _Calls:
     machine: int
     seccomp: int
     clone: int
+    socket: int
     refused: dict[int, int]
     """Number -> errno; 0 to pretend that it was done."""
 
@@ -55,12 +63,14 @@ _CALLS = {
         machine=0xC000003E,
         seccomp=317,
         clone=56,
+        socket=41,
         refused=_refused(keys=(248, 249, 250), set_affinity=203, timer=222, unshare=272, setns=308, fault=323),
     ),
     "aarch64": _Calls(
         machine=0xC00000B7,
         seccomp=277,
         clone=220,
+        socket=198,
         refused=_refused(keys=(217, 218, 219), set_affinity=122, timer=107, unshare=97, setns=268, fault=282),
     ),
 }
@@ -96,6 +106,11 @@ def _filter(calls: _Calls) -> list[_Instruction]:
         (_LOAD, 0, 0, _ARGUMENTS_AT),
         (_JUMP_ANY_BIT, 0, 1, _NEW_SPACES),
         (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+        (_LOAD, 0, 0, _NUMBER_AT),
+        (_JUMP_EQUAL, 0, 2 + len(_FAMILIES), calls.socket),
+        (_LOAD, 0, 0, _ARGUMENTS_AT),
+        *((_JUMP_EQUAL, len(_FAMILIES) - place, 0, family) for place, family in enumerate(_FAMILIES)),
+        (_RETURN, 0, 0, _REFUSE | errno.EAFNOSUPPORT),
         (_RETURN, 0, 0, _ALLOW),
     ]
     return program
