@@ -218,7 +218,7 @@ def _runtime(
         names: under which the file has what the class, its helpers and constants are called there.
         more: further statements that use them.
     """
-    imports = "import functools\nimport hashlib\nimport inspect\nimport warnings\n\nimport torch\n\n"
+    imports = "import functools\nimport hashlib\nimport warnings\n\nimport torch\n\n"
     forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
     values = (*forms, repr(judged_mode(file)), repr(device), repr(judged))
     constants = "".join(f"{names[own]} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))

@@ -8,7 +8,6 @@ What is not defined here stands for what the file has: Reference, Fast, FORMS, N
 
 import functools
 import hashlib
-import inspect
 import warnings
 
 import torch
@@ -222,11 +221,11 @@ def _as_judged(inputs, named):
 @functools.lru_cache(maxsize=1)
 def _parameters():
     """Names of the forward's parameters that may be given by position and by name, in order; none if nobody knows."""
-    try:
-        parameters = inspect.signature(Reference.forward).parameters.values()
-    except (TypeError, ValueError):
-        return ()
-    return tuple(each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD)[1:]
+    forward = Reference.forward
+    while hasattr(forward, "__wrapped__"):
+        forward = forward.__wrapped__
+    code = getattr(forward, "__code__", None)
+    return code.co_varnames[1 : code.co_argcount] if code and code.co_posonlyargcount < 2 else ()
 
 
 def _is_mutable(value):

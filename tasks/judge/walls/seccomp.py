@@ -19,13 +19,9 @@ _OTHER_NUMBERS = 0x40000000  # the x32 calls of x86
 _NEW_SPACES = (
     system.NEWNS | system.NEWUTS | system.NEWIPC | system.NEWUSER | system.NEWPID | system.NEWNET | 0x02000000
 )  # the last one is for control groups
-
-_FAMILIES = (
-    1,
-    2,
-    10,
-    16,
-)  # of sockets that end at a worker's own network space; vsock's, for one, reach all of the machine
+_FAMILIES = 1, 2, 10, 16
+"""Of sockets that a network space keeps in: those of names, of the internet and of the kernel. Others, such as vsock's,
+reach every process of the machine."""
 
 _Instruction = tuple[int, int, int, int]
 """Code, jumps if true and if false, and operand."""
