@@ -87,7 +87,7 @@ def leave_spaces() -> list[str]:
 
     It also gets its own queues and shared segments, which would outlive it and tell the next worker something, and its
     own network, in which names that are no files reach nobody: two candidates that are judged at once could tell each
-    other what they were asked.
+    other what they were asked. To make one takes half a millisecond to one.
     """
     spaces = {"pid": system.NEWPID, "ipc": system.NEWIPC, "network": system.NEWNET}
     return [name for name, flag in spaces.items() if system.unshare(flag)]

@@ -6,6 +6,7 @@ Nothing that programs need. What is asked for as a favour, such as another core,
 import ctypes
 import errno
 import platform
+import socket
 import struct
 from dataclasses import dataclass
 
@@ -19,9 +20,9 @@ _OTHER_NUMBERS = 0x40000000  # the x32 calls of x86
 _NEW_SPACES = (
     system.NEWNS | system.NEWUTS | system.NEWIPC | system.NEWUSER | system.NEWPID | system.NEWNET | 0x02000000
 )  # the last one is for control groups
-_FAMILIES = 1, 2, 10, 16
-"""Of sockets that a network space keeps in: those of names, of the internet and of the kernel. Others, such as vsock's,
-reach every process of the machine."""
+_FAMILIES = socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK
+"""Of the sockets that a program may make: all of these end at its network space. Others, such as AF_VSOCK, may reach
+every process of the machine."""
 
 _Instruction = tuple[int, int, int, int]
 """Code, jumps if true and if false, and operand."""
