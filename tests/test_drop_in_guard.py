@@ -106,6 +106,33 @@ class Block(nn.Module):
 def example_inputs():
     return torch.randn(3, 2, 4), torch.ones(4)
 """
+SWAPPING = """
+import functools
+
+import torch
+from torch import nn
+
+
+def swapped(forward):
+    @functools.wraps(forward)
+    def called(self, mask, x):
+        return forward(self, mask, x)
+    return called
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    @swapped
+    def forward(self, x, mask):
+        return self.inner(x) - mask
+
+
+def example_inputs():
+    return torch.randn(3, 2, 4), torch.randn(3, 2, 4)
+"""
 MASK = ("tensor", "float32", (4,), (1,))
 MASKED = Survey(inputs=(*FACTS.inputs, MASK), named_inputs={}, constructor=None)
 BY_NAME = Survey(inputs=(), named_inputs={"x": FACTS.inputs[0], "mask": MASK}, constructor=None)
@@ -357,11 +384,13 @@ def test_what_was_judged_otherwise_says_once_that_it_stays_slow(written: types.M
 
 
 @pytest.mark.parametrize("facts", [MASKED, BY_NAME], ids=["judged by position", "judged by name"])
-def test_inputs_may_come_by_position_or_by_name(tmp_path: Path, facts: Survey) -> None:
-    module = imported(tmp_path, WITH_MASK, facts=facts)
+@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()"])
+def test_inputs_may_come_by_position_or_by_name(tmp_path: Path, facts: Survey, decorator: str) -> None:
+    source = WITH_MASK.replace("    def forward", f"    {decorator}\n    def forward")
+    module = imported(tmp_path, source, facts=facts)
     block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
     with torch.no_grad():
-        wanted = block.inner(x) + mask + 1
+        wanted = 1 + block.inner(x) + mask
         for inputs, named in [((x, mask), {}), ((x,), {"mask": mask}), ((), {"mask": mask, "x": x})]:
             assert torch.equal(block(*inputs, **named), wanted)
 
@@ -388,3 +417,25 @@ def test_other_arguments_than_the_judged_ones_are_the_references(tmp_path: Path,
                 outcomes.append(str(error).replace("ReferenceBlock", "Block"))
     found, wanted = outcomes
     assert found == wanted if isinstance(wanted, str) else torch.equal(found, wanted)
+
+
+def test_arguments_by_name_are_those_of_the_signature_that_callers_see(tmp_path: Path) -> None:
+    module = imported(tmp_path, SWAPPING, facts=Survey(inputs=FACTS.inputs * 2, named_inputs={}, constructor=None))
+    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.randn(3, 2, 4)
+    with torch.no_grad():
+        assert torch.equal(block(mask=mask, x=x), 1 + block.inner(x) - mask)
+
+
+def test_a_subclass_between_it_and_the_reference_gets_the_arguments_as_they_came(tmp_path: Path) -> None:
+    module = imported(tmp_path, WITH_MASK, facts=MASKED)
+
+    class Other(module.ReferenceBlock):  # type: ignore[misc, name-defined]
+        def forward(self, mask: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) - mask
+
+    class Both(module.Block, Other):  # type: ignore[misc, name-defined]
+        pass
+
+    block, x, mask = Both().eval(), torch.randn(3, 2, 4), torch.ones(4)
+    with torch.no_grad():
+        assert torch.equal(block(x=x, mask=mask), block.inner(x) - 1)

@@ -218,26 +218,6 @@ def test_proposals_are_written_once_and_come_along_to_a_machine_that_can_only_ju
     assert "--provider builtin proposes for a GPU" in capsys.readouterr().err
 
 
-def test_many_processes_propose_what_one_does_in_the_problems_order(folder, monkeypatch):
-    proposing = command("--provider", "builtin", "--device", "cuda:0", "--report-only")
-    written = []
-    for cores in ({0, 1}, {0}):
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: cores)
-        assert main(proposing) == 0
-        rows = [json.loads(line) for line in (folder / "out/proposals.jsonl").read_text().splitlines()]
-        written.append({row["problem_hash"]: row for row in rows})
-        (folder / "out/proposals.jsonl").unlink()
-    assert len(written[0]) > 1
-    assert written[0] == written[1]
-
-
-def test_a_process_that_proposes_and_is_ended_is_said(folder, monkeypatch, capsys):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr("flows.kernelbench.proposals._begin_process", os.abort)
-    assert main(command("--provider", "builtin", "--device", "cuda:0", "--report-only")) != 0
-    assert "a process that writes candidates was ended" in capsys.readouterr().err
-
-
 def test_baselines_come_from_the_history_the_next_time(folder, capsys):
     for name in ("dvc.yaml", "params.yaml"):
         (folder / name).touch()

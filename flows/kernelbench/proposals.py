@@ -3,14 +3,15 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from flows.ancestors import end_with_parent
 from flows.engine import progress
 from flows.parts.journal import Journal
 from tasks.errors import MachineError
@@ -20,6 +21,7 @@ from tasks.variants.imported import ImportedKernel
 
 PROPOSALS = "proposals.jsonl"
 SEED = 0
+MOST_PROCESSES = 16
 
 
 def proposals(problems: Iterable[Problem], folder: Path, *, device: str, count: int) -> list[ImportedKernel]:
@@ -57,8 +59,8 @@ def proposals(problems: Iterable[Problem], folder: Path, *, device: str, count: 
 def _all_written(
     problems: Sequence[Problem], *, device: str, count: int
 ) -> Iterator[tuple[Problem, list[dict[str, Any]]]]:
-    """Each problem with its candidates, as they are done; by a process on every core, at half a second a problem."""
-    num_processes = min(len(os.sched_getaffinity(0)), len(problems))
+    """Each problem with its candidates, as they are done; by several processes, since that takes half a second each."""
+    num_processes = min(len(os.sched_getaffinity(0)), len(problems), MOST_PROCESSES)
     if num_processes < 2:
         yield from ((problem, _written(problem, device, count)) for problem in problems)
         return
@@ -69,14 +71,22 @@ def _all_written(
         for done in as_completed(waiting):
             yield waiting[done], done.result()
     except BrokenProcessPool as error:
-        raise MachineError(f"a process that writes candidates was ended: {error}; is memory short?") from error
+        raise MachineError(f"a process that writes candidates has gone: {error}; is memory short?") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _begin_process() -> None:
-    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses Ctrl-C hears of it from our parent
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the process that asked for candidates: to the kernel our parent is the fork server."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+    os._exit(1)
 
 
 def _written(problem: Problem, device: str, count: int) -> list[dict[str, Any]]:

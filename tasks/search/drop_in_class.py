@@ -26,22 +26,19 @@ class DropIn(Reference):
 
     @functools.wraps(Reference.forward)
     def forward(self, *inputs, **named):
-        if len(inputs) != len(FORMS) and not torch.compiler.is_compiling():
-            inputs, named = _as_judged(inputs, named)
         if (
             not torch.is_grad_enabled()
             and type(self) is DropIn
             and (TRAINING is None or self.training is TRAINING)
-            and _same_form(inputs, FORMS)
-            and _same_form(named, NAMED_FORMS)
             and not torch.is_autocast_enabled(DEVICE)
             and not torch.compiler.is_compiling()
             and not torch.jit.is_tracing()
             and torch._C._functorch.peek_interpreter_stack() is None
             and torch.autograd.forward_ad._current_level < 0
+            and (call := _as_judged(inputs, named)) is not None
             and self._is_fast()
         ):
-            return self._fast.module.forward(*inputs, **named)
+            return self._fast.module.forward(*call[0], **call[1])
         return super().forward(*inputs, **named)
 
     def __getstate__(self):
@@ -209,20 +206,22 @@ def _is_plain(value):
 
 
 def _as_judged(inputs, named):
-    """The arguments of a call, by position and by name as they were judged; as they are where that is another call."""
-    order = _parameters()
-    by_name = {**dict(zip(order, inputs, strict=False)), **named}
-    positional = order[: len(FORMS)]
-    if len(by_name) < len(inputs) + len(named) or by_name.keys() != {*positional, *NAMED_FORMS}:
-        return inputs, named
-    return tuple(by_name[name] for name in positional), {name: by_name[name] for name in NAMED_FORMS}
+    """The arguments of a call, by position and by name as they were judged; None if others were judged."""
+    if len(inputs) != len(FORMS):
+        order = _parameters()
+        by_name = {**dict(zip(order, inputs, strict=False)), **named}
+        positional = order[: len(FORMS)]
+        if len(by_name) < len(inputs) + len(named) or by_name.keys() != {*positional, *NAMED_FORMS}:
+            return None
+        inputs, named = [by_name[name] for name in positional], {name: by_name[name] for name in NAMED_FORMS}
+    return (inputs, named) if _same_form(inputs, FORMS) and _same_form(named, NAMED_FORMS) else None
 
 
 @functools.lru_cache(maxsize=1)
 def _parameters():
     """Names of the forward's parameters that may be given by position and by name, in order; none if nobody knows."""
     forward = Reference.forward
-    while hasattr(forward, "__wrapped__"):
+    while hasattr(forward, "__wrapped__") and not forward.__code__.co_argcount:  # a decorator that passes all on
         forward = forward.__wrapped__
     code = getattr(forward, "__code__", None)
     return code.co_varnames[1 : code.co_argcount] if code and code.co_posonlyargcount < 2 else ()
