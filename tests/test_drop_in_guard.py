@@ -423,7 +423,7 @@ def test_arguments_by_name_are_those_of_the_signature_that_callers_see(tmp_path:
     module = imported(tmp_path, SWAPPING, facts=Survey(inputs=FACTS.inputs * 2, named_inputs={}, constructor=None))
     block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.randn(3, 2, 4)
     with torch.no_grad():
-        assert torch.equal(block(mask=mask, x=x), 1 + block.inner(x) - mask)
+        assert torch.equal(block(x=x, mask=mask), 1 + block.inner(mask) - x)
 
 
 def test_a_subclass_between_it_and_the_reference_gets_the_arguments_as_they_came(tmp_path: Path) -> None:
