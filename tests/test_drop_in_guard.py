@@ -106,6 +106,18 @@ class Block(nn.Module):
 def example_inputs():
     return torch.randn(3, 2, 4), torch.ones(4)
 """
+PASSING = """
+import functools
+
+
+def passing(forward):
+    @functools.wraps(forward)
+    def called(self, *inputs, **named):
+        return forward(self, *inputs, **named)
+    return called
+
+
+"""
 SWAPPING = """
 import functools
 
@@ -384,10 +396,10 @@ def test_what_was_judged_otherwise_says_once_that_it_stays_slow(written: types.M
 
 
 @pytest.mark.parametrize("facts", [MASKED, BY_NAME], ids=["judged by position", "judged by name"])
-@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()"])
+@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()", "@passing"])
 def test_inputs_may_come_by_position_or_by_name(tmp_path: Path, facts: Survey, decorator: str) -> None:
     source = WITH_MASK.replace("    def forward", f"    {decorator}\n    def forward")
-    module = imported(tmp_path, source, facts=facts)
+    module = imported(tmp_path, source.replace("class Block", f"{PASSING}class Block"), facts=facts)
     block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
     with torch.no_grad():
         wanted = 1 + block.inner(x) + mask
@@ -424,6 +436,15 @@ def test_arguments_by_name_are_those_of_the_signature_that_callers_see(tmp_path:
     block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.randn(3, 2, 4)
     with torch.no_grad():
         assert torch.equal(block(x=x, mask=mask), 1 + block.inner(mask) - x)
+
+
+def test_a_forward_of_which_nobody_knows_the_parameters_may_be_called_by_name(tmp_path: Path) -> None:
+    source = "import functools\n" + WITH_MASK.replace("    def forward", "    @functools.lru_cache\n    def forward")
+    module = imported(tmp_path, source, facts=MASKED)
+    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
+    with torch.no_grad():
+        assert torch.equal(block(x=x, mask=mask), block.inner(x) + mask)
+        assert torch.equal(block(x, mask), 1 + block.inner(x) + mask)
 
 
 def test_a_subclass_between_it_and_the_reference_gets_the_arguments_as_they_came(tmp_path: Path) -> None:

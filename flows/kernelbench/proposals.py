@@ -84,8 +84,8 @@ def _begin_process() -> None:
 def _end_with_parent() -> None:
     """Wait for the end of the process that asked for candidates: to the kernel our parent is the fork server."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
+    assert parent is not None, "this is a process of a pool"
+    wait([parent.sentinel])
     os._exit(1)
 
 

@@ -221,9 +221,10 @@ def _as_judged(inputs, named):
 def _parameters():
     """Names of the forward's parameters that may be given by position and by name, in order; none if nobody knows."""
     forward = Reference.forward
-    while hasattr(forward, "__wrapped__") and not forward.__code__.co_argcount:  # a decorator that passes all on
-        forward = forward.__wrapped__
     code = getattr(forward, "__code__", None)
+    while code and code.co_argcount < 2 and hasattr(forward, "__wrapped__"):  # a decorator that passes all on
+        forward = forward.__wrapped__
+        code = getattr(forward, "__code__", None)
     return code.co_varnames[1 : code.co_argcount] if code and code.co_posonlyargcount < 2 else ()
 
 
