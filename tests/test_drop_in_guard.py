@@ -5,21 +5,17 @@ The candidate used here adds 1 to what the reference returns, so that every outp
 
 import copy
 import pickle
-import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 import torch
 
 from tasks.errors import RecordError
-from tasks.search.drop_in import drop_in
 from tasks.search.survey import Survey
-from tasks.search.user_file import read_user_file
-from tasks.variants.candidate import Candidate
+from tests.drop_in_builders import imported
 
 SOURCE = """
 import random
@@ -83,71 +79,7 @@ class Block(nn.Module):
 def example_inputs():
     return []
 """
-MARKS = {
-    "return self.inner(x)": "return 1 + self.inner(x)",
-    "return self.weight": "return 1 + self.weight",
-}
-FACTS = Survey(inputs=(("tensor", "float32", (3, 2, 4), (8, 4, 1)),), named_inputs={}, constructor=None)
 NO_INPUTS = Survey(inputs=(), named_inputs={}, constructor=None)
-WITH_MASK = """
-import torch
-from torch import nn
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(4, 4)
-
-    def forward(self, x, mask=None, flag=False):
-        return self.inner(x) + (0 if mask is None else mask)
-
-
-def example_inputs():
-    return torch.randn(3, 2, 4), torch.ones(4)
-"""
-PASSING = """
-import functools
-
-
-def passing(forward):
-    @functools.wraps(forward)
-    def called(self, *inputs, **named):
-        return forward(self, *inputs, **named)
-    return called
-
-
-"""
-SWAPPING = """
-import functools
-
-import torch
-from torch import nn
-
-
-def swapped(forward):
-    @functools.wraps(forward)
-    def called(self, mask, x):
-        return forward(self, mask, x)
-    return called
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(4, 4)
-
-    @swapped
-    def forward(self, x, mask):
-        return self.inner(x) - mask
-
-
-def example_inputs():
-    return torch.randn(3, 2, 4), torch.randn(3, 2, 4)
-"""
-MASK = ("tensor", "float32", (4,), (1,))
-MASKED = Survey(inputs=(*FACTS.inputs, MASK), named_inputs={}, constructor=None)
-BY_NAME = Survey(inputs=(), named_inputs={"x": FACTS.inputs[0], "mask": MASK}, constructor=None)
 OTHERWISE = [
     pytest.param(lambda block: setattr(block, "power", 3.0), id="a number"),
     pytest.param(lambda block: setattr(block, "power", 2), id="an equal number of another type"),
@@ -176,26 +108,9 @@ def _scaled(scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: x * scale
 
 
-def imported(
-    folder: Path, source: str = SOURCE, *, facts: Survey = FACTS, marks: Mapping[str, str] = MappingProxyType({})
-) -> types.ModuleType:
-    """The drop-in of a candidate that adds 1, imported; with further changes of its text."""
-    path = folder / "user_module.py"
-    path.write_text(source)
-    marked = source.replace("Block", "ModelNew")
-    for old, new in {**MARKS, **marks}.items():
-        marked = marked.replace(old, new)
-    candidate = Candidate(problem_id="x", source=marked, origin="test")
-    made = drop_in(read_user_file(path, "Block"), facts, candidate, problem_id="x")
-    module = types.ModuleType("user_module")
-    sys.modules["user_module"] = module  # pickle looks classes up by it
-    exec(compile(made.source, str(path), "exec"), module.__dict__)
-    return module
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> types.ModuleType:
-    return imported(tmp_path_factory.mktemp("guard"))
+    return imported(tmp_path_factory.mktemp("guard"), SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -393,70 +308,3 @@ def test_what_was_judged_otherwise_says_once_that_it_stays_slow(written: types.M
         torch.no_grad(),
     ):
         block(torch.randn(3, 2, 4))
-
-
-@pytest.mark.parametrize("facts", [MASKED, BY_NAME], ids=["judged by position", "judged by name"])
-@pytest.mark.parametrize("decorator", ["", "@torch.no_grad()", "@passing"])
-def test_inputs_may_come_by_position_or_by_name(tmp_path: Path, facts: Survey, decorator: str) -> None:
-    source = WITH_MASK.replace("    def forward", f"    {decorator}\n    def forward")
-    module = imported(tmp_path, source.replace("class Block", f"{PASSING}class Block"), facts=facts)
-    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
-    with torch.no_grad():
-        wanted = 1 + block.inner(x) + mask
-        for inputs, named in [((x, mask), {}), ((x,), {"mask": mask}), ((), {"mask": mask, "x": x})]:
-            assert torch.equal(block(*inputs, **named), wanted)
-
-
-@pytest.mark.parametrize(
-    ("inputs", "names"),
-    [
-        pytest.param(1, "", id="one fewer"),
-        pytest.param(2, "flag", id="one more"),
-        pytest.param(2, "x", id="one twice"),
-        pytest.param(1, "wrong", id="one that there is not"),
-        pytest.param(4, "", id="too many"),
-    ],
-)
-def test_other_arguments_than_the_judged_ones_are_the_references(tmp_path: Path, inputs: int, names: str) -> None:
-    module = imported(tmp_path, WITH_MASK, facts=MASKED)
-    block, outcomes = module.Block().eval(), []
-    given = [torch.randn(3, 2, 4), *[torch.ones(4)] * 3][:inputs], dict.fromkeys(names.split(), True)
-    for forward in (block, partial(module.ReferenceBlock.forward, block)):
-        with torch.no_grad():
-            try:
-                outcomes.append(forward(*given[0], **given[1]))
-            except TypeError as error:
-                outcomes.append(str(error).replace("ReferenceBlock", "Block"))
-    found, wanted = outcomes
-    assert found == wanted if isinstance(wanted, str) else torch.equal(found, wanted)
-
-
-def test_arguments_by_name_are_those_of_the_signature_that_callers_see(tmp_path: Path) -> None:
-    module = imported(tmp_path, SWAPPING, facts=Survey(inputs=FACTS.inputs * 2, named_inputs={}, constructor=None))
-    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.randn(3, 2, 4)
-    with torch.no_grad():
-        assert torch.equal(block(x=x, mask=mask), 1 + block.inner(mask) - x)
-
-
-def test_a_forward_of_which_nobody_knows_the_parameters_may_be_called_by_name(tmp_path: Path) -> None:
-    source = "import functools\n" + WITH_MASK.replace("    def forward", "    @functools.lru_cache\n    def forward")
-    module = imported(tmp_path, source, facts=MASKED)
-    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
-    with torch.no_grad():
-        assert torch.equal(block(x=x, mask=mask), block.inner(x) + mask)
-        assert torch.equal(block(x, mask), 1 + block.inner(x) + mask)
-
-
-def test_a_subclass_between_it_and_the_reference_gets_the_arguments_as_they_came(tmp_path: Path) -> None:
-    module = imported(tmp_path, WITH_MASK, facts=MASKED)
-
-    class Other(module.ReferenceBlock):  # type: ignore[misc, name-defined]
-        def forward(self, mask: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-            return super().forward(x) - mask
-
-    class Both(module.Block, Other):  # type: ignore[misc, name-defined]
-        pass
-
-    block, x, mask = Both().eval(), torch.randn(3, 2, 4), torch.ones(4)
-    with torch.no_grad():
-        assert torch.equal(block(x=x, mask=mask), block.inner(x) - 1)
