@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from tasks.training import acceleration
 from tasks.training.acceleration import accelerated, attend_packed, attends_plainly
 from tasks.training.loading import place_model
 from tests.test_generation import qwen
@@ -78,6 +79,22 @@ def test_without_a_gpu_the_model_is_left_as_it_is():
     with accelerated(model, packing=True, compiles=True):
         assert model.config._attn_implementation == attention
         assert all(module._compiled_call_impl is None for module in model.modules())
+
+
+def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
+    """So it is in all processes but the first, where DeepSpeed puts them there when training begins."""
+    model = qwen().model
+    attention = model.config._attn_implementation
+    precision = torch.get_float32_matmul_precision()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(acceleration, "packed_kernel", lambda: plain_kernel)
+    try:
+        with accelerated(model, packing=True, compiles=True):
+            assert model.config._attn_implementation not in (attention, "sdpa")
+            assert all(layer._compiled_call_impl is not None for layer in model.model.layers)
+    finally:
+        torch.set_float32_matmul_precision(precision)
+    assert model.config._attn_implementation == attention
 
 
 def test_on_a_processor_products_are_rounded_while_training_and_not_after():

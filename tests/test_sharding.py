@@ -3,12 +3,15 @@
 import dataclasses
 
 import pytest
+from deepspeed.utils import get_z3_leaf_modules
 from pydantic import ValidationError
+from transformers import Qwen2Config, Qwen2ForCausalLM
 from transformers.integrations.deepspeed import HfTrainerDeepSpeedConfig
 
 from flows.parts.launching import trainers
 from tasks.errors import ParamsError
 from tasks.params import EngineParams, load_params
+from tasks.training import sharding
 from tasks.training.sharding import deepspeed_settings
 
 
@@ -45,6 +48,16 @@ def test_weights_are_offloaded_only_where_they_are_shared_out():
     settings = deepspeed_settings(EngineParams(zero_stage=2, offload="cpu"), on_cuda=True)
     assert settings is not None
     assert "offload_param" not in settings["zero_optimization"]
+
+
+@pytest.mark.parametrize(("limit", "is_whole"), [(10_000_000, True), (1_000, False)])
+def test_a_layers_weights_are_fetched_together_unless_it_is_large(monkeypatch, limit, is_whole):
+    monkeypatch.setattr(sharding, "_FETCHED_TOGETHER", limit)
+    model = Qwen2ForCausalLM(
+        Qwen2Config(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2)
+    )
+    sharding.fetch_whole_layers(model)
+    assert get_z3_leaf_modules(model) == ([*model.model.layers] if is_whole else [])
 
 
 @pytest.mark.parametrize(

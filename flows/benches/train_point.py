@@ -16,6 +16,7 @@ import torch
 from flows.benches.train import Point
 from flows.benches.train_inputs import architecture_of, new_examples, new_policy, new_problems, slow_reward
 from flows.benches.train_sides import Clock, MeasuredError, our_grpo, our_sft, trl_grpo, trl_sft
+from flows.parts.launching import let_blocks_of_memory_grow
 from tasks.training import checkpoints as checkpointing
 from tasks.training.throughput import peak_flops, training_flops
 
@@ -37,6 +38,8 @@ def main() -> None:
     point, record = Point(**json.loads(sys.argv[1])), Path(sys.argv[2])
     checkpointing.INTERVAL_S = float("inf")
     is_sft = point.work == "sft"
+    if point.side == "ours":
+        let_blocks_of_memory_grow()
     clock = Clock(*((WARM_STEPS, STEPS) if is_sft else (GRPO_WARM_STEPS, GRPO_STEPS)))
     with tempfile.TemporaryDirectory() as folder:
         load = (_sft if is_sft else _grpo)(point, clock, Path(folder))
@@ -60,6 +63,7 @@ def _record(point: Point, load: Load, step_s: float) -> dict[str, object]:
         "flops_per_step": load.flops,
         "mfu": load.flops / step_s / peak / point.gpus if peak else None,
         "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_cuda else None,
+        "max_reserved_bytes": torch.cuda.max_memory_reserved() if on_cuda else None,
         "torch": torch.__version__,
     }
 

@@ -30,7 +30,8 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
         packing: whether batches are single rows of examples laid end to end; for a GPU.
         compiles: whether layers are compiled, which takes a minute or two and pays off for long trainings; for a GPU.
     """
-    if not next(model.parameters()).is_cuda:
+    # Not where the weights are: a process that follows the first has them in memory until ZeRO has shared them out.
+    if not torch.cuda.is_available():
         torch.set_float32_matmul_precision("medium")
         try:
             yield

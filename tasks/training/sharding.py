@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from torch import nn
+
 from tasks.params import EngineParams
 
-# Layers that are needed soon are fetched ahead; parameters this small stay on every GPU, fetching them costs more.
-_FETCHED_AHEAD = 50_000_000
+# The next layer is fetched while one is computed; parameters this small stay on every GPU, fetching them costs more.
+_FETCHED_AHEAD = 500_000_000
 _KEPT_WHOLE = 100_000
+# Layers beyond this, such as those of many experts, are fetched part by part: whole ones would take the memory.
+_FETCHED_TOGETHER = 1_000_000_000
 
 
 def deepspeed_settings(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any] | None:
@@ -40,6 +44,21 @@ def deepspeed_settings(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]
     if engine.offload == "nvme":
         settings["aio"] = {"block_size": 1 << 20, "queue_depth": 32, "single_submit": False, "overlap_events": True}
     return settings
+
+
+def fetch_whole_layers(model: nn.Module) -> None:
+    """Have ZeRO-3 fetch and give back each layer's weights together; before DeepSpeed is given the model.
+
+    It would do so for every module within a layer, in Python, which takes the processor longer than the GPU takes to
+    compute a layer of a few billion weights in all.
+    """
+    from deepspeed.utils.z3_leaf_module import set_z3_leaf_module
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    for layer in model.modules():
+        if isinstance(layer, GradientCheckpointingLayer):
+            num_weights = sum(parameter.numel() for parameter in layer.parameters())
+            set_z3_leaf_module(layer, num_weights <= _FETCHED_TOGETHER)
 
 
 def _zero(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:

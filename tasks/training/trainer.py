@@ -22,7 +22,7 @@ from trl import GRPOConfig, SFTConfig
 from tasks.training.acceleration import accelerated
 from tasks.training.checkpoints import newest_checkpoint, updates_per_step
 from tasks.training.preemption import Preemption
-from tasks.training.sharding import deepspeed_settings
+from tasks.training.sharding import deepspeed_settings, fetch_whole_layers
 from tasks.training.team import team
 from tasks.training.too_large import said_to_be_too_large
 from tasks.training.turns import YieldingCallback, own_turns, training_devices
@@ -105,6 +105,8 @@ def run(
     newest = newest_checkpoint(checkpoints)
     trainer.add_callback(YieldingCallback)
     packing = bool(getattr(trainer, "padding_free", False))
+    if team().engine.zero_stage == 3 and team().engine.offload != "nvme":  # whose few buffers hold a weight each
+        fetch_whole_layers(cast(PreTrainedModel, trainer.model))
     with (
         preemption.awaited(),
         own_turns.held(training_devices()),
