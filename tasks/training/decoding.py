@@ -12,6 +12,7 @@ from torch import LongTensor, Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from tasks.training.acceleration import attends_plainly
+from tasks.training.grouped_attention import grouped_heads
 from tasks.training.growing_cache import can_be_fixed, fix, growing_cache
 from tasks.training.team import team
 
@@ -139,14 +140,15 @@ class FixedStep:
 
     def _compute(self) -> Tensor:
         self._seen.index_fill_(3, self._at, True)
-        output = self._model(
-            input_ids=self._ids,
-            attention_mask=self._seen,
-            position_ids=self._positions,
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        with grouped_heads(self._model):
+            output = self._model(
+                input_ids=self._ids,
+                attention_mask=self._seen,
+                position_ids=self._positions,
+                past_key_values=self._cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
         self._positions.add_(1)
         self._at.add_(1)
         return output.logits[:, -1]
