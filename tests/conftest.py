@@ -1,6 +1,8 @@
 """How the tests are shared out: what is in one file stays together; what takes minutes is left to make test-long."""
 
+import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,13 @@ def full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch  # not for tests that do without
 
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
+
+
+@pytest.fixture(autouse=True)
+def own_allocator() -> Iterator[None]:
+    """Whoever trains sets PyTorch's allocator for this process and those it starts: for one test only."""
+    before = os.environ.get("PYTORCH_ALLOC_CONF")
+    yield
+    os.environ.pop("PYTORCH_ALLOC_CONF", None)
+    if before is not None:
+        os.environ["PYTORCH_ALLOC_CONF"] = before

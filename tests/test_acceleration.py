@@ -95,6 +95,7 @@ def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
     finally:
         torch.set_float32_matmul_precision(precision)
     assert model.config._attn_implementation == attention
+    assert all(layer._compiled_call_impl is None for layer in model.model.layers)
 
 
 def test_on_a_processor_products_are_rounded_while_training_and_not_after():

@@ -1,6 +1,9 @@
 """What DeepSpeed is told, and which params of the section engine make no sense."""
 
 import dataclasses
+import json
+import subprocess
+import sys
 
 import pytest
 from deepspeed.utils import get_z3_leaf_modules
@@ -50,14 +53,31 @@ def test_weights_are_offloaded_only_where_they_are_shared_out():
     assert "offload_param" not in settings["zero_optimization"]
 
 
-@pytest.mark.parametrize(("limit", "is_whole"), [(10_000_000, True), (1_000, False)])
-def test_a_layers_weights_are_fetched_together_unless_it_is_large(monkeypatch, limit, is_whole):
-    monkeypatch.setattr(sharding, "_FETCHED_TOGETHER", limit)
-    model = Qwen2ForCausalLM(
+def small_model() -> Qwen2ForCausalLM:
+    return Qwen2ForCausalLM(
         Qwen2Config(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2)
     )
+
+
+@pytest.mark.parametrize(("limit", "is_whole"), [(10_000_000, True), (1_000, False)])
+def test_a_layers_weights_are_fetched_together_unless_it_is_large(monkeypatch, limit, is_whole):
+    monkeypatch.setattr(sharding, "_FETCHED_AHEAD", limit)
+    model = small_model()
     sharding.fetch_whole_layers(model)
     assert get_z3_leaf_modules(model) == ([*model.model.layers] if is_whole else [])
+
+
+@pytest.mark.slow
+def test_adapters_learn_under_zero_3_what_they_learn_without(tmp_path):
+    """Below a frozen embedding nothing needs a gradient, for which whole layers would wait."""
+    losses = {}
+    for stage in (0, 3):
+        named = [sys.executable, "-W", "ignore", "-m", "tests.adapter_runs", str(stage), str(tmp_path / str(stage))]
+        done = subprocess.run(named, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        losses[stage] = json.loads(done.stdout.splitlines()[-1])
+    assert len(losses[0]) == 3
+    assert losses[3] == pytest.approx(losses[0], rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,9 @@ def points(size: str | None, device: str) -> list[Point]:
         sides = [Point(work=work, side=side, **small) for work in ("sft", "grpo") for side in ("ours", "trl")]
         return [*sides, Point(work="sft", side="ours", gpus=2, zero_stage=2, **small)]
     ours = [
-        Point(work="sft", side="ours", size="1.5B", compiles=True, micro_batch=8),
+        Point(work="sft", side="ours", size="1.5B", compiles=True),
         Point(work="sft", side="ours", size="1.5B"),
-        Point(work="sft", side="ours", size="1.5B", zero_stage=1, compiles=True, micro_batch=8),
+        Point(work="sft", side="ours", size="1.5B", zero_stage=1, compiles=True),
         Point(work="grpo", side="ours", size="1.5B"),
         Point(work="sft", side="ours", size="7B", adapter=True, micro_batch=2),
         Point(work="sft", side="ours", size="0.5B", compiles=True, micro_batch=8),

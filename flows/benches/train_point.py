@@ -16,7 +16,7 @@ import torch
 from flows.benches.train import Point
 from flows.benches.train_inputs import architecture_of, new_examples, new_policy, new_problems, slow_reward
 from flows.benches.train_sides import Clock, MeasuredError, our_grpo, our_sft, trl_grpo, trl_sft
-from flows.parts.launching import let_blocks_of_memory_grow
+from flows.following import let_blocks_of_memory_grow
 from tasks.training import checkpoints as checkpointing
 from tasks.training.throughput import peak_flops, training_flops
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from flows.engine import say
-from flows.following import start
+from flows.following import let_blocks_of_memory_grow, start
 from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError
 from tasks.params import EngineParams, Params
@@ -69,16 +69,6 @@ class Trainers:
         with self._crew.watched():
             team().agreed(Job(path=path, threads=torch.get_num_threads()))
             return function(*arguments, **named)
-
-
-def let_blocks_of_memory_grow() -> None:
-    """Before CUDA is used: a GPU's blocks of memory grow in place, in this process and those it starts.
-
-    Packed batches differ in length each time, and each new length would leave a block that the next does not fit into:
-    100.7 GiB were reserved for 49.2 in use (docs/results/train-h200.md). Who has set PyTorch's allocator keeps that.
-    """
-    if "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:
-        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
 
 
 @contextmanager

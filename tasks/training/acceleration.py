@@ -30,7 +30,7 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
         packing: whether batches are single rows of examples laid end to end; for a GPU.
         compiles: whether layers are compiled, which takes a minute or two and pays off for long trainings; for a GPU.
     """
-    # Not where the weights are: a process that follows the first has them in memory until ZeRO has shared them out.
+    # Not where the weights are: under ZeRO they may be in the host's memory until they have been shared out.
     if not torch.cuda.is_available():
         torch.set_float32_matmul_precision("medium")
         try:
@@ -122,6 +122,8 @@ def _is_right(kernel: Callable[..., Tensor]) -> bool:
     try:
         found = kernel(query, key, value, starts, 14, 64**-0.5)
         found.float().sum().backward()
+    except torch.OutOfMemoryError:
+        raise  # says nothing about the kernel, and one process of several would take another
     except (RuntimeError, TypeError, ValueError):  # what a release or a GPU refuses, each says in its own way
         return False
     attend: Callable[..., Tensor] = nn.functional.scaled_dot_product_attention

@@ -6,11 +6,11 @@ from torch import nn
 
 from tasks.params import EngineParams
 
-# The next layer is fetched while one is computed; parameters this small stay on every GPU, fetching them costs more.
+# The next layer is fetched while one is computed; larger ones, such as those of many experts, are fetched part by part,
+# since whole ones would take the memory.
 _FETCHED_AHEAD = 500_000_000
+# Parameters this small stay on every GPU, fetching them costs more.
 _KEPT_WHOLE = 100_000
-# Layers beyond this, such as those of many experts, are fetched part by part: whole ones would take the memory.
-_FETCHED_TOGETHER = 1_000_000_000
 
 
 def deepspeed_settings(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any] | None:
@@ -49,16 +49,19 @@ def deepspeed_settings(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]
 def fetch_whole_layers(model: nn.Module) -> None:
     """Have ZeRO-3 fetch and give back each layer's weights together; before DeepSpeed is given the model.
 
-    It would do so for every module within a layer, in Python, which takes the processor longer than the GPU takes to
-    compute a layer of a few billion weights in all.
+    It would do so for every module within a layer, in Python, which may take the processor longer than the GPU takes
+    for the layer. Models with frozen weights are left to that: below a frozen embedding nothing needs a gradient, and
+    DeepSpeed takes the gradients of a layer that is fetched whole when those of its inputs are there.
     """
     from deepspeed.utils.z3_leaf_module import set_z3_leaf_module
     from transformers.modeling_layers import GradientCheckpointingLayer
 
+    if not all(parameter.requires_grad for parameter in model.parameters()):
+        return
     for layer in model.modules():
         if isinstance(layer, GradientCheckpointingLayer):
             num_weights = sum(parameter.numel() for parameter in layer.parameters())
-            set_z3_leaf_module(layer, num_weights <= _FETCHED_TOGETHER)
+            set_z3_leaf_module(layer, num_weights <= _FETCHED_AHEAD)
 
 
 def _zero(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def run(
     newest = newest_checkpoint(checkpoints)
     trainer.add_callback(YieldingCallback)
     packing = bool(getattr(trainer, "padding_free", False))
-    if team().engine.zero_stage == 3 and team().engine.offload != "nvme":  # whose few buffers hold a weight each
+    if team().engine.zero_stage == 3 and team().engine.offload != "nvme":  # where few buffers wait, for a weight each
         fetch_whole_layers(cast(PreTrainedModel, trainer.model))
     with (
         preemption.awaited(),
