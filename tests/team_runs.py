@@ -13,14 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
 
 from flows.parts.launching import Trainers, trainers
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.records import Cost
 from tasks.judge.verdict import Verdict
-from tasks.params import EngineParams, load_params
+from tasks.params import AdapterParams, EngineParams, load_params
 from tasks.training import checkpoints as checkpointing
+from tasks.training.adapters import with_new_adapter
 from tasks.training.examples import Example
 from tasks.training.grpo import train_grpo
 from tasks.training.rollouts import Rollout
@@ -34,9 +36,12 @@ KILLED = "KILLED_AT_STEP"
 NO_STEP = -1
 
 
-def sft(crew: Trainers, folder: Path, on_step: Any) -> list[dict[str, float]]:
+def sft(crew: Trainers, folder: Path, on_step: Any, *, adapts: bool = False) -> list[dict[str, float]]:
     examples = [Example(prompt=SCALED[:n], completion=SCALED_IN_PLACE[n : n + 40]) for n in range(0, 160, 10)]
     made = policy()
+    if adapts:
+        torch.manual_seed(0)
+        made = dataclasses.replace(made, model=with_new_adapter(made.model, AdapterParams(rank=4, alpha=8.0)))
     rows = crew.train(
         train_sft,
         made,
@@ -107,7 +112,12 @@ def _pool(drawn: Path, *, steps: int) -> ExemplarPool:
     return pool
 
 
-TRAININGS = {"sft": sft, "grpo": grpo, "grpo in parts": partial(grpo, micro_batch_size=1)}
+TRAININGS = {
+    "sft": sft,
+    "adapters": partial(sft, adapts=True),
+    "grpo": grpo,
+    "grpo in parts": partial(grpo, micro_batch_size=1),
+}
 
 
 def main() -> None:

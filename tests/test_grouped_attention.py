@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from transformers import AttentionInterface
 
 from tasks.training import decoding, grouped_attention
 from tests.test_sampling_fixed_steps import completions, made
@@ -31,7 +32,7 @@ def test_fixed_steps_attend_so_and_what_comes_after_does_not(monkeypatch):
         key_heads.append(key.shape[1])
         return attend(module, query, key, *others, **named)
 
-    monkeypatch.setattr(grouped_attention, "grouped_attention", noted)
+    monkeypatch.setitem(AttentionInterface._global_mapping, grouped_attention._GROUPED, noted)
     monkeypatch.setattr(decoding, "takes_fixed_steps", lambda model, cache: decoding.can_be_fixed(cache))
     small = made("qwen2")
     attention = small.model.config._attn_implementation

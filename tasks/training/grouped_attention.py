@@ -24,7 +24,7 @@ def grouped_attention(
     """What one new token of every row attends to.
 
     Heads that share keys attend like as many tokens of one head, since there is but one token: keys and values are read
-    once, where the attention of transformers copies them for every head, which takes longer than all else in a step.
+    once, where the attention of transformers copies them for every head.
 
     Args:
         query: [rows, heads, 1, size].
@@ -40,11 +40,13 @@ def grouped_attention(
     return found.reshape(rows, 1, heads, size), None
 
 
+AttentionInterface.register(_GROUPED, grouped_attention)
+AttentionMaskInterface.register(_GROUPED, sdpa_mask)
+
+
 @contextmanager
 def grouped_heads(model: PreTrainedModel) -> Iterator[None]:
     """The model attends so, with one token a row and a mask of four dimensions."""
-    AttentionInterface.register(_GROUPED, grouped_attention)
-    AttentionMaskInterface.register(_GROUPED, sdpa_mask)
     attention = model.config._attn_implementation
     model.set_attn_implementation(_GROUPED)
     try:

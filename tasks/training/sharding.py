@@ -61,7 +61,8 @@ def fetch_whole_layers(model: nn.Module) -> None:
     for layer in model.modules():
         if isinstance(layer, GradientCheckpointingLayer):
             num_weights = sum(parameter.numel() for parameter in layer.parameters())
-            set_z3_leaf_module(layer, num_weights <= _FETCHED_AHEAD)
+            if num_weights <= _FETCHED_AHEAD:
+                set_z3_leaf_module(layer, True)
 
 
 def _zero(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:
