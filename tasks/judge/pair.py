@@ -71,6 +71,8 @@ class Pair:
         self._shapes: dict[str, Sequence[int]] = {}
         self.unheld: list[int] = []
         """Weights of the reference for which the candidate has no room, or none where they could be changed."""
+        self.num_calls = 0
+        """That the candidate was asked for."""
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
 
@@ -171,6 +173,7 @@ class Pair:
         self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False, filling: int = 0
     ) -> tuple[list[TensorSpec], np.ndarray, float]:
         """The candidate's outputs, and the ms they took; for `filling` see Program.call."""
+        self.num_calls += 1
         return self.candidate.call(block, self._deadline, slot=slot, fresh=fresh, hold=hold, filling=filling)
 
     def truth(
@@ -182,6 +185,7 @@ class Pair:
 
     def answers(self, blocks: Sequence[np.ndarray]) -> Answers:
         """What the candidate answers to several calls in one exchange."""
+        self.num_calls += len(blocks)
         return self.candidate.calls(blocks, self._deadline)
 
     def truths(self, blocks: Sequence[np.ndarray]) -> Answers:

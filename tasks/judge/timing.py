@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PROTOCOLS = {"cpu": "paired-11", "cuda": "paired-11"}
+PROTOCOLS = {"cpu": "paired-12", "cuda": "paired-11"}
 """By kind of device. On a device calls are timed in another way, which changes at other times."""
 LONG = "long"
 
@@ -45,7 +45,7 @@ def protocol_of(*, device: str, tier: str) -> str:
     """The version of the way of judging.
 
     >>> protocol_of(device="cpu", tier="screen"), protocol_of(device="cuda:0", tier="long")
-    ('paired-11', 'paired-11-long')
+    ('paired-12', 'paired-11-long')
 
     Args:
         device: "cpu", or one of CUDA's or all.

@@ -5,6 +5,7 @@ by the bytes in its arena when it answered.
 """
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -35,6 +36,8 @@ SPARSE_SHARE, FEW_SHARE = 0.25, 0.004
 SINGLE_WEIGHTS = 2
 MOST_KEPT_BYTES = 64 << 20
 """Of outputs that are kept while all else goes on."""
+OUTLASTED_CALLS, OUTLASTING_S = 48, 1.0
+"""So many calls an output must outlast, or as many as fit in that time."""
 MOVED_AGAIN = 8
 """Distributions, drawn at random, that come once more at the end."""
 DISGUISED = 2
@@ -77,6 +80,7 @@ class Trials:
         self._told_apart = False
         self._last_truth = np.empty(0, dtype=np.uint8)
         self._kept: Held | None = None
+        self._calls_when_kept = 0
         self._rng = rng
         self._numpy_rng = np.random.default_rng(rng.getrandbits(60))
         self._right_answers = RightAnswers(study.output_specs)
@@ -166,6 +170,19 @@ class Trials:
             return
         answer, _ = self._call("fresh_inputs", PLAIN, slot=1, hold=True)
         self._kept = answer, self._last_truth
+        self._calls_when_kept = self._pair.num_calls
+
+    def outlast_kept_one(self) -> None:
+        """Ask for calls until many have followed the output that is kept: where calls are long, few of them are timed.
+
+        Nothing of them is compared: outputs that lie in a ring of buffers are overwritten all the same.
+        """
+        if self._kept is None:
+            return
+        until = time.monotonic() + OUTLASTING_S
+        while self._pair.num_calls < self._calls_when_kept + OUTLASTED_CALLS and time.monotonic() < until:
+            with self._pair.uncounted():
+                self._pair.answer(next(self._inputs))
 
     def require_kept_one(self) -> None:
         """Refuse outputs that anything has overwritten since."""
