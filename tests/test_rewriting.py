@@ -3,9 +3,11 @@
 import itertools
 import random
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 import pytest
+import torch
 
 from tasks.params import GenerateVariantsParams
 from tasks.problems.problem import Problem, Split
@@ -92,6 +94,19 @@ def test_rendering_adds_and_drops_imports_as_names_are_used():
         "import torch.nn as nn",
         "import torch.nn.functional as F",
     ]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["names that are there", "names for checkers of types only"])
+def test_annotations_that_are_never_read_stay_so_without_the_import_that_says_so(known: bool) -> None:
+    imports = "from torch import Tensor\n" if known else "if False:\n    from torch import Tensor\n"
+    source = "from __future__ import annotations\n" + SOURCE.replace("import math\n", f"import math\n{imports}")
+    source = source.replace("def forward(self, x):", "def forward(self, x: Tensor, of: Model | None = None) -> Tensor:")
+    written = render(as_candidate_program(source))
+    assert "def forward(self, x: 'Tensor', of: 'Model | None' = None) -> 'Tensor':" in written
+    assert "__future__" not in written
+    names: dict[str, Any] = {}
+    exec(written, names)
+    assert names["ModelNew"](8)(torch.ones(2, 8)).shape == (2, 8)
 
 
 @pytest.mark.parametrize(

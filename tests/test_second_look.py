@@ -12,6 +12,32 @@ from tests.judge_builders import KERNELS, PARAMS, kernel
 
 SAME = kernel(KERNELS / "honest/same.py")
 ANY_BEST = 0.01  # every speedup is a jump over it
+PAIRWISE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return (x[:, None, :] + x[None, :, :]).mean(dim=(0, 1))
+
+
+def get_inputs():
+    return [torch.randn(256, 128)]
+
+
+def get_init_inputs():
+    return []
+"""
+AT_ONCE = """
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return 2 * x.mean(dim=0)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +71,19 @@ def test_two_sessions_that_disagree_make_an_unstable_verdict() -> None:
     assert check is not None
     assert not check.passed
     assert "they differ by more than 0%" in verdict.detail
+
+
+def test_of_looks_that_are_all_far_above_any_noise_the_least_is_paid() -> None:
+    problem = dataclasses.replace(SAME.problem, source=PAIRWISE)
+    candidate = dataclasses.replace(SAME.candidate, source=AT_ONCE)
+    with Judge(dataclasses.replace(PARAMS, second_look_tolerance=1e-9)) as judge:
+        verdict = judge.judge(problem, candidate, seed=0)
+    check = second_look(verdict)
+    assert verdict.status is Status.CORRECT
+    assert check is not None
+    looks = [float(words.split("x")[0]) for words in check.evidence.split("; ")[1:3]]
+    assert (verdict.speedup or 0.0) <= min(looks) + 0.01
+    assert check.evidence.endswith("; the least is paid")
 
 
 @pytest.mark.parametrize(

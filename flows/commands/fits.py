@@ -35,7 +35,7 @@ def add_fits_command(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     parser.add_argument("--host-gb", type=int, default=HOST_GB, metavar="GB", help="of the host, for each GPU")
     parser.add_argument("--context", type=int, default=CONTEXT_TOKENS, metavar="TOKENS", help="on each GPU at a time")
     parser.add_argument("--rank", type=int, default=RANK, help="of adapters")
-    parser.set_defaults(run=_fits)
+    parser.set_defaults(run=lambda arguments: _fits(arguments, parser))
 
 
 def fits_table(
@@ -92,11 +92,14 @@ def _words(model: Architecture, setup: Setup) -> Iterator[str]:
         yield f"ZeRO-{setup.zero_stage}"
 
 
-def _fits(arguments: argparse.Namespace) -> None:
-    table = fits_table(
-        memory_gb=arguments.memory_gb,
-        host_gb=arguments.host_gb,
-        context_tokens=arguments.context,
-        rank=arguments.rank,
-    )
+def _fits(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    try:
+        table = fits_table(
+            memory_gb=arguments.memory_gb,
+            host_gb=arguments.host_gb,
+            context_tokens=arguments.context,
+            rank=arguments.rank,
+        )
+    except ParamsError as error:
+        parser.error(str(error))
     sys.stdout.write(table)

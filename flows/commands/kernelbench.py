@@ -5,7 +5,6 @@ Judging needs little more than PyTorch; the tables are made where data frames ar
 """
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.commands.judge import amount_of, count, sigterm_as_exit
-from flows.commands.usage import make_out_folder, require_there
+from flows.commands.usage import make_out_folder, require_problems_there, require_there
 from flows.project import project_folder
 from tasks.errors import CudaL1Error, ParamsError, RecordError
 from tasks.judge.baselines import BASELINES
@@ -102,8 +101,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error("--window-s is of --tier long")
     if arguments.provider and not arguments.device.startswith("cuda"):
         parser.error(f"--provider {arguments.provider} proposes for a GPU: name it with --device")
-    if not _is_named_like_a_data_set(arguments.problems):
-        require_there(parser, Path(arguments.problems))
+    require_problems_there(parser, arguments.problems)
     require_there(parser, *arguments.candidates, *arguments.records)
     try:
         params = _params(arguments)
@@ -239,11 +237,6 @@ def _explained(mistake: "ErrorDetails") -> str:
     if name == "ray":
         return f"--ray {value} is neither HOST:PORT nor auto nor local"
     return mistake["msg"].removeprefix("Value error, ")
-
-
-def _is_named_like_a_data_set(source: str) -> bool:
-    """Whether it may be one on the Hugging Face hub, OWNER/NAME."""
-    return re.fullmatch(r"[\w.-]+/[\w.-]+", source) is not None
 
 
 def _is_chosen(problem_id: str, words: Sequence[str]) -> bool:

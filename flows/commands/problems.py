@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.commands.usage import EXIT_CODES
+from flows.commands.usage import EXIT_CODES, require_problems_there
 
 
 def add_problems_command(commands: Any, *, enter_project: Callable[[], Path]) -> None:
@@ -27,6 +27,7 @@ def _problems(
     arguments: argparse.Namespace, enter_project: Callable[[], Path], parser: argparse.ArgumentParser
 ) -> None:
     if arguments.source:
+        require_problems_there(parser, arguments.source)
         _of_others(arguments.source, arguments.to)
     elif arguments.to:
         parser.error("--to belongs to --from")

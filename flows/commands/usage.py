@@ -6,6 +6,7 @@ stay light.
 
 import argparse
 import os
+import re
 from pathlib import Path
 
 EXIT_CODES = (
@@ -19,6 +20,12 @@ def require_there(parser: argparse.ArgumentParser, *paths: Path) -> None:
     for path in paths:
         if not path.exists():
             parser.error(f"there is no {path}")
+
+
+def require_problems_there(parser: argparse.ArgumentParser, source: str) -> None:
+    """End the command unless the source of problems is there, or may be a data set on the Hugging Face hub."""
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
+        require_there(parser, Path(source))
 
 
 def make_out_folder(parser: argparse.ArgumentParser, folder: Path) -> None:

@@ -16,6 +16,7 @@ from flows.engine import progress
 from flows.parts.journal import Journal
 from tasks.errors import MachineError
 from tasks.problems.problem import Problem
+from tasks.safe_path import outside_of_this_folder
 from tasks.variants.candidate import Candidate
 from tasks.variants.imported import ImportedKernel
 
@@ -67,7 +68,8 @@ def _all_written(
     context = multiprocessing.get_context("forkserver")
     pool = ProcessPoolExecutor(num_processes, mp_context=context, initializer=_begin_process)
     try:
-        waiting = {pool.submit(_written, problem, device, count): problem for problem in problems}
+        with outside_of_this_folder():
+            waiting = {pool.submit(_written, problem, device, count): problem for problem in problems}
         for done in as_completed(waiting):
             yield waiting[done], done.result()
     except BrokenProcessPool as error:

@@ -33,7 +33,7 @@ from tasks.judge.structure import (
 )
 from tasks.judge.wire import TensorSpec, offsets
 
-MISSING = "missing"
+MISSING, INFINITE = "missing", "infinite"
 FARTHER_PLACES = "farther_places"
 NOWHERE = "nowhere"
 """Places that hardly a table has: what a reference takes all the same are none. Never asked for on a device."""
@@ -226,6 +226,15 @@ def _missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Ge
     return changed
 
 
+def _infinite(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """Some of both signs that are infinite: for references that ask for those."""
+    changed = values.copy()
+    for value in (np.inf, -np.inf):
+        chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
+        changed[np.asarray(chosen, like=values)] = value
+    return changed
+
+
 def _other_whole(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Any bytes, where the draws show many; of others, which may be places, those down to 1."""
     if spec.dtype in BYTE_DTYPES:
@@ -371,6 +380,7 @@ _MOVES: dict[str, _Move] = {
     "few_unlike_constants": _few_unlike_constants,
     "negated": _negated,
     MISSING: _missing,
+    INFINITE: _infinite,
 }
 _MOVES_OF: dict[str, tuple[str, ...]] = {
     "constant": ("unlike_constants", "few_unlike_constants"),

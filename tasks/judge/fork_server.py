@@ -42,6 +42,7 @@ OWN_VARIABLES = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "USER": "nobody",  # asked for by the compiler of graphs, and workers have a number only
     "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONSAFEPATH": "1",  # a random.py in the folder where the judge is used must not stand for the library's
     "PYTHONUNBUFFERED": "1",  # what is printed before a kill is kept
     "PYTHONIOENCODING": "utf-8:replace",
     # Without these two, mapping and unmapping of large temporaries outweighs the work of small operators.

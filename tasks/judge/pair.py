@@ -194,6 +194,7 @@ class Pair:
 
     def answers_on_device(self, blocks: Sequence[np.ndarray], order: Sequence[int], *, cold: bool) -> Answers:
         """What the candidate answers to these inputs in this order, and what it says that its device took."""
+        self.num_calls += len(order)
         return self.candidate.calls_on_device(blocks, order, self._deadline, cold=cold)
 
     def truths_on_device(self, blocks: Sequence[np.ndarray], order: Sequence[int], *, cold: bool) -> Answers:

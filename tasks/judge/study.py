@@ -15,9 +15,9 @@ import numpy as np
 from tasks.errors import WorkerError
 from tasks.judge import equality
 from tasks.judge.degenerate import effortless_answers
-from tasks.judge.distributions import DISTRIBUTIONS, FAR, FARTHER_PLACES, MISSING, NOWHERE, ON_HOST
+from tasks.judge.distributions import DISTRIBUTIONS, FAR, FARTHER_PLACES, INFINITE, MISSING, NOWHERE, ON_HOST
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
-from tasks.judge.missing import takes_missing
+from tasks.judge.missing import takes_infinite, takes_missing
 from tasks.judge.processes import Failure, WorkerProcess
 from tasks.judge.program import Arguments, Layout
 from tasks.judge.reference import (
@@ -291,6 +291,8 @@ class Study:
                 continue
             if name == MISSING and not takes_missing(self.problem.source):
                 continue
+            if name == INFINITE and not takes_infinite(self.problem.source):
+                continue
             if name == FARTHER_PLACES and not self._looks_places_up():
                 continue
             block = self.pool.transformed(last, name, self._numpy_rng())
@@ -301,7 +303,7 @@ class Study:
                 spent_ms += taken_ms
             except Failure:
                 continue  # outside the problem's domain
-            is_as_finite = name == MISSING or equality.is_as_finite(outputs, plain, specs)
+            is_as_finite = name in (MISSING, INFINITE) or equality.is_as_finite(outputs, plain, specs)
             if specs != self.output_specs or not is_as_finite:
                 continue
             if name in FAR and not equality.is_of_like_size(outputs, plain, specs):

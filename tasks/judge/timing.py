@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PROTOCOLS = {"cpu": "paired-12", "cuda": "paired-11"}
+PROTOCOLS = {"cpu": "paired-12", "cuda": "paired-12"}
 """By kind of device. On a device calls are timed in another way, which changes at other times."""
 LONG = "long"
 
@@ -36,6 +36,8 @@ SUPPORT = 1.05
 """How much faster than in single calls a candidate may be paid for being when several calls are asked for at once."""
 STALLED = 10.0
 """No more of a slow exchange counts than this multiple of the quickest of its round."""
+SURELY_LARGE = 20.0
+"""From here on a call takes next to nothing beside the reference's, and fresh processes may differ by any factor."""
 UNEVEN, SURE_ERRORS = 0.15, 2.5
 """By how much of the quickest a candidate's exchanges must take longer on average than the reference's do, and by how
 many standard errors, to be charged for it."""
@@ -45,7 +47,7 @@ def protocol_of(*, device: str, tier: str) -> str:
     """The version of the way of judging.
 
     >>> protocol_of(device="cpu", tier="screen"), protocol_of(device="cuda:0", tier="long")
-    ('paired-12', 'paired-11-long')
+    ('paired-12', 'paired-12-long')
 
     Args:
         device: "cpu", or one of CUDA's or all.

@@ -11,8 +11,8 @@ _NEGLIGIBLE, _NEGLIGIBLE_SHARE = 0.05, 0.01
 
 
 def is_real(spec: TensorSpec) -> bool:
-    """Whether there are real numbers in it, which is what training changes here."""
-    return spec.dtype.startswith(("float", "bfloat")) and spec.num_items > 0
+    """Whether there are real numbers in it, or pairs of them, which is what training changes here."""
+    return spec.dtype.startswith(("float", "bfloat", "complex")) and spec.num_items > 0
 
 
 def perturbed(

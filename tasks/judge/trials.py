@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from tasks.judge.equality import Comparison, compare, form_mismatch, is_inexact, is_same
+from tasks.judge.changed_inputs import change_mismatch
+from tasks.judge.equality import Comparison, form_mismatch, is_same
 from tasks.judge.evidence import Evidence
 from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
@@ -30,8 +31,6 @@ COMPARED, COMPARED_BYTES = 8, 64 << 20
 KEPT_SHARE = 0.25
 """Of timed exchanges, those after which outputs of the one before are looked at again."""
 OVERWRITTEN = "an earlier output has changed: later calls overwrite it, or it is part of an input or a weight"
-INPUT_ERROR = 2.0**-8
-"""The share of its root mean square by which an input that is written to may differ: an eighth of what is allowed."""
 SPARSE_SHARE, FEW_SHARE = 0.25, 0.004
 SINGLE_WEIGHTS = 2
 MOST_KEPT_BYTES = 64 << 20
@@ -172,10 +171,10 @@ class Trials:
         self._kept = answer, self._last_truth
         self._calls_when_kept = self._pair.num_calls
 
-    def outlast_kept_one(self) -> None:
-        """Ask for calls until many have followed the output that is kept: where calls are long, few of them are timed.
+    def require_kept_one(self) -> None:
+        """Refuse outputs that anything has overwritten since, in many calls: where they are long, few were timed.
 
-        Nothing of them is compared: outputs that lie in a ring of buffers are overwritten all the same.
+        Nothing of those that make up for it is compared: what lies in a ring of buffers is overwritten all the same.
         """
         if self._kept is None:
             return
@@ -183,11 +182,7 @@ class Trials:
         while self._pair.num_calls < self._calls_when_kept + OUTLASTED_CALLS and time.monotonic() < until:
             with self._pair.uncounted():
                 self._pair.answer(next(self._inputs))
-
-    def require_kept_one(self) -> None:
-        """Refuse outputs that anything has overwritten since."""
-        if self._kept is not None:
-            self._require_kept(*self._kept, slot=1)
+        self._require_kept(*self._kept, slot=1)
         self._kept = None
 
     def _try_strong_weights(self) -> None:
@@ -247,11 +242,9 @@ class Trials:
         self._require_form(specs)
         with self._pair.uncounted(), self._pair.referees_turn():
             (is_unchanged,) = self._are_unchanged([block], [slot])
-        self._require_inputs(is_unchanged)
         truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
         self._last_truth = truth
-        if self._study.changes_inputs:
-            self._require_changed_inputs(slot)
+        self._require_inputs(is_unchanged, block, slot=slot)
         return outputs, self._compare(name, outputs, truth, block, measured_as or distribution, slot=slot)
 
     def _require_kept(self, answer: np.ndarray, truth: np.ndarray, *, slot: int = 0) -> None:
@@ -291,7 +284,7 @@ class Trials:
             self._note_error(float(errors.max()))
             return
         for index, slot in enumerate(slots):
-            self._require_inputs(are_unchanged[index])
+            self._require_inputs(are_unchanged[index], given[index], slot=slot)
             self._compare("timed_outputs", ours[index], theirs[index], given[index], PLAIN, slot=slot)
 
     def disguise(self, blocks: Sequence[np.ndarray]) -> tuple[Sequence[np.ndarray], Compare]:
@@ -317,9 +310,7 @@ class Trials:
             ours, theirs = answers.several(slots), truths.several(slots)
             are_unchanged = self._are_unchanged([blocks[slot] for slot in slots], slots)
         for index, slot in enumerate(slots):
-            self._require_inputs(are_unchanged[index])
-            if self._study.changes_inputs:
-                self._require_changed_inputs(slot)
+            self._require_inputs(are_unchanged[index], blocks[slot], slot=slot)
             name = f"{distribution}_inputs"
             self._compare(name, ours[index], theirs[index], blocks[slot], distribution, slot=slot)
 
@@ -335,27 +326,23 @@ class Trials:
             return np.ones(len(slots), dtype=bool)
         return self._pair.have_inputs(blocks, slots=slots)
 
-    def _require_inputs(self, is_unchanged: bool) -> None:
-        """Refuse a candidate that has written to its inputs."""
-        if not is_unchanged:
-            self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
+    def _require_inputs(self, is_unchanged: bool, block: np.ndarray, *, slot: int) -> None:
+        """Refuse a candidate that writes to its inputs where the reference does not, or leaves them otherwise.
 
-    def _require_changed_inputs(self, slot: int) -> None:
-        """Refuse a candidate that leaves its inputs otherwise than a reference does that writes to them.
-
-        What is off by rounding is not looked into, so that far more of it is allowed than for outputs.
+        A reference may write to them only where values need it, such as one that clips them in place.
         """
-        specs = self._study.inputs.specs
+        if is_unchanged and not self._study.changes_inputs:
+            return
         with self._pair.uncounted(), self._pair.referees_turn():
-            ours, theirs = self._pair.inputs_by_now(slot=slot)
+            ours, theirs = (inputs[: block.size] for inputs in self._pair.inputs_by_now(slot=slot))
+            if is_same(theirs, block) and not is_same(ours, block):
+                self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
+            specs = self._study.inputs.specs
             for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):
-                if not is_inexact(spec):
-                    continue
-                one, other = (block[start : start + spec.num_bytes] for block in (ours, theirs))
-                found = compare(one, other, [spec], [INPUT_ERROR])
-                if not found.is_equal:
+                here = slice(start, start + spec.num_bytes)
+                if mismatch := change_mismatch(ours[here], theirs[here], block[here], spec):
                     words = f"the reference changes input {index}, and the candidate not like that"
-                    self._evidence.refuse("inputs_changed", Status.WRONG_OUTPUT, f"{words}: {found.detail}")
+                    self._evidence.refuse("inputs_changed", Status.WRONG_OUTPUT, f"{words}: {mismatch}")
 
     def _compared(
         self, outputs: np.ndarray, truth: np.ndarray, block: np.ndarray, distribution: str, *, is_timed: bool

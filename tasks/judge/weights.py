@@ -93,7 +93,7 @@ class Weights:
     def others(self, seed: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Other states for the model of one seed: two near its own, then those of the other seeds.
 
-        Only the latter differ in whole and in complex numbers, such as an order that is drawn.
+        Only the latter differ in whole numbers, such as an order that is drawn.
         """
         for _ in range(0 if self.stay_as_made else 2):  # a single factor may be drawn very near 1
             yield self.perturbed(self.states[seed], rng)
@@ -245,7 +245,7 @@ class Weights:
             is_float = spec.dtype in ("float32", "float64") and spec.num_items > 0
             blocks = [self._bytes(state, index) for state in self.states.values()]
             return not (is_float and all(is_structured(spec, as_array(block, spec, 0)) for block in blocks))
-        if not spec.dtype.startswith("float") or spec.num_items < 2:
+        if not spec.dtype.startswith("float") or not spec.num_items:
             return False
         values = as_array(first, spec, 0)
         return bool((values == values[0]).all() and values[0] in (0, 1))

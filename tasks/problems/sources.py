@@ -156,8 +156,9 @@ def _of_data_set(name: str) -> Iterator[_Item | _Malformed]:
 
     try:
         found = datasets.load_dataset(name)
-    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        raise ProblemError(f"the data set {name} cannot be loaded: {error}") from error
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        hint = "; a folder of problems in files has folders such as level1" if Path(name).is_dir() else ""
+        raise ProblemError(f"the data set {name} cannot be loaded: {error}{hint}") from error
     for split, rows in found.items():
         for number, row in enumerate(rows, start=1):
             yield _of_row(row, f"{split}, row {number}")

@@ -30,15 +30,14 @@ class DropIn(Reference):
             not torch.is_grad_enabled()
             and type(self) is DropIn
             and (TRAINING is None or self.training is TRAINING)
-            and not torch.is_autocast_enabled(DEVICE)
             and not torch.compiler.is_compiling()
-            and not torch.jit.is_tracing()
-            and torch._C._functorch.peek_interpreter_stack() is None
-            and torch.autograd.forward_ad._current_level < 0
+            and _is_usual()
             and (call := _as_judged(inputs, named)) is not None
             and self._is_fast()
         ):
-            return self._fast.module.forward(*call[0], **call[1])
+            if self._fast.has_run:
+                return self._fast.module.forward(*call[0], **call[1])
+            return self._fast.run_first(*call, lambda: super(DropIn, self).forward(*inputs, **named))
         return super().forward(*inputs, **named)
 
     def __getstate__(self):
@@ -63,10 +62,12 @@ class _Twin:
 
     def __init__(self, served, arguments, options):
         self.module = None
+        self.has_run = False
         self.added = ()
         self._modules = [*served.modules()]
         self._tensors, self._absent = [], []
         self._first = None
+        self._dtype = torch.get_default_dtype()
         try:
             is_judged = _described(served) == JUDGED
             if not is_judged:
@@ -79,15 +80,39 @@ class _Twin:
             self._watch()
             self.module = fast if is_judged else None
         except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
-            warnings.warn(f"{type(served).__name__} stays as slow as it was: {error}", stacklevel=5)
-            self._modules, self._tensors, self._absent = [], [], []  # nothing to watch: it is not tried again
-            self._look()
+            self._give_up(type(served).__name__, error)
+
+    def run_first(self, inputs, named, reference):
+        """Answer by the fast module, which may have to compile; where it fails and the reference does not, for good."""
+        try:
+            outputs = self.module.forward(*inputs, **named)
+        except Exception as error:  # noqa: BLE001 - as above
+            outputs = reference()
+            self._give_up(DropIn.__name__, error)
+            return outputs
+        self.has_run = True
+        return outputs
+
+    def _give_up(self, name, error):
+        warnings.warn(f"{name} stays as slow as it was: {error}", stacklevel=6)
+        self.module = None
+        self._modules, self._tensors, self._absent = [], [], []  # nothing to watch: it is not tried again
+        self._first = self._dtype = None
+        self._look()
 
     def fits(self):
         """Whether all is as it was when this was made: modules, their hooks and attributes, the forms of weights."""
-        for tensors, name, dtype, shape, device in self._tensors:
+        if self._dtype not in (None, torch.get_default_dtype()):
+            return False
+        for tensors, name, kind, dtype, shape, device, is_plain in self._tensors:
             tensor = tensors.get(name)
-            if tensor is None or tensor.dtype is not dtype or tensor.shape != shape or tensor.device != device:
+            if (
+                type(tensor) is not kind
+                or tensor.dtype is not dtype
+                or tensor.shape != shape
+                or tensor.device != device
+                or _is_plainly_stored(tensor) is not is_plain
+            ):
                 return False
         if any(tensors.get(name) is not None for tensors, name in self._absent):
             return False
@@ -102,7 +127,8 @@ class _Twin:
                     if tensor is None:
                         self._absent.append((tensors, name))
                     else:
-                        self._tensors.append((tensors, name, tensor.dtype, tensor.shape, tensor.device))
+                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _is_plainly_stored(tensor)
+                        self._tensors.append((tensors, name, *form))
         self._look()
 
     def _look(self):
@@ -152,16 +178,19 @@ class _Twin:
 def _described(served):
     """A digest of what fast code may have built in: all that the modules are, but for what their tensors hold.
 
-    Empty where fast code would not do, or that cannot be said: with hooks or another forward inside, tensors elsewhere,
-    functions that hold anything.
+    Empty where fast code would not do, or that cannot be said: with hooks or another forward inside, tensors elsewhere
+    or of other kinds, functions that hold anything.
     """
-    tree = []
+    tree = [torch.get_default_dtype()]
     for path, module in served.named_modules(remove_duplicate=False):
         tensors = {**module._parameters, **module._buffers}
         forms = {name: each if each is None else (each.dtype, *each.shape) for name, each in tensors.items()}
         plain = _plain(vars(module))
         tree.append((path, type(module).__qualname__, sorted(plain.items()), sorted(forms.items())))
-        if None in plain.values() or any(each is not None and each.device.type != DEVICE for each in tensors.values()):
+        held = [each for each in tensors.values() if each is not None]
+        if None in plain.values() or any(each.device.type != DEVICE or not _is_plainly_stored(each) for each in held):
+            return ""
+        if any(type(each) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) for each in held):
             return ""
         if path and (module._forward_hooks or module._forward_pre_hooks):
             return ""
@@ -228,6 +257,30 @@ def _parameters():
     return code.co_varnames[1 : code.co_argcount] if code and code.co_posonlyargcount < 2 else ()
 
 
+def _is_usual():
+    """Whether torch does what it did when this was judged: nothing is traced, transformed or goes through a mode."""
+    return (
+        not torch.is_autocast_enabled(DEVICE)
+        and not torch.jit.is_tracing()
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and torch.autograd.forward_ad._current_level < 0
+        and torch._C._len_torch_dispatch_stack() == 0
+        and (torch._C._len_torch_function_stack() == 0 or _has_default_device_only())
+        and not torch.nn.modules.module._has_any_global_hook()
+    )
+
+
+def _has_default_device_only():
+    """Whether the only mode of functions is a default device, of the judged kind."""
+    modes = [torch._C._get_function_stack_at(place) for place in range(torch._C._len_torch_function_stack())]
+    return all(type(each).__module__ == "torch.utils._device" and each.device.type == DEVICE for each in modes)
+
+
+def _is_plainly_stored(tensor):
+    """Whether its elements lie in memory as they read."""
+    return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_neg() and not tensor.is_conj()
+
+
 def _is_mutable(value):
     return isinstance(value, (dict, list)) or (isinstance(value, tuple) and any(map(_is_mutable, value)))
 
@@ -243,6 +296,7 @@ def _same_form(value, form):
         return (
             type(value) is torch.Tensor
             and value.dtype is what
+            and _is_plainly_stored(value)
             and value.shape == rest[0]
             and value.stride() == rest[1]
             and value.device.type == DEVICE

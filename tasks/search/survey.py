@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import ProblemError
+from tasks.safe_path import outside_of_this_folder
 from tasks.search.user_file import UserFile
 
 TIMEOUT_S = 120.0
@@ -34,7 +35,8 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
     context.set_forkserver_preload(["torch"])
     ours, theirs = context.Pipe()
     process = context.Process(target=_run, args=(theirs, file), daemon=True)
-    process.start()
+    with outside_of_this_folder():
+        process.start()
     theirs.close()
     try:
         if not ours.poll(timeout_s):

@@ -105,7 +105,8 @@ def _chosen_class(tree: ast.Module, path: Path, class_name: str | None) -> ast.C
         named_model = [each for each in classes if each.name == KERNELBENCH_CLASS]
         fitting = named_model or (classes if len(classes) == 1 else _not_used_by_others(classes))
     if not classes or (class_name is not None and not fitting):
-        raise ProblemError(f"{path} defines no module {class_name or ''}; it has: {names or 'no class with a forward'}")
+        wanted = f"module {class_name}" if class_name else "module"
+        raise ProblemError(f"{path} defines no {wanted}; it has: {names or 'no class with a forward'}")
     if len(fitting) != 1:
         raise ProblemError(f"{path} has several modules: {names}; say which, as in {path}:{classes[-1].name}")
     return fitting[-1]

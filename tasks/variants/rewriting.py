@@ -45,9 +45,32 @@ def rewrite(group: str) -> Callable[[Apply], Rewrite]:
 
 def as_candidate_program(problem_source: str) -> cst.Module:
     """The problem's text with Model renamed, reduced to what ModelNew and the generators need, without comments."""
-    module = renamed(cst.parse_module(problem_source), {"Model": ENTRY})
+    module = renamed(_with_annotations_as_texts(cst.parse_module(problem_source)), {"Model": ENTRY})
     needed = reachable(module, roots=(ENTRY, *GENERATORS))
     return laid_out(module.with_changes(body=[statement for statement in module.body if statement in needed]))
+
+
+def _with_annotations_as_texts(module: cst.Module) -> cst.Module:
+    """Annotations as `from __future__ import annotations` makes them, where the module has that, and then need no more.
+
+    They may name what is not there when they are read, such as the class that they are in.
+    """
+    has_import = any(
+        isinstance(node, cst.ImportFrom)
+        and isinstance(node.module, cst.Name)
+        and node.module.value == "__future__"
+        and "annotations" in defined_names(node)
+        for statement in module.body
+        if isinstance(statement, cst.SimpleStatementLine)
+        for node in statement.body
+    )
+    return module.visit(_AnnotationsAsTexts()) if has_import else module
+
+
+class _AnnotationsAsTexts(cst.CSTTransformer):
+    def leave_Annotation(self, original_node: cst.Annotation, updated_node: cst.Annotation) -> cst.Annotation:
+        text = cst.Module([]).code_for_node(original_node.annotation)
+        return updated_node.with_changes(annotation=cst.SimpleString(repr(text)))
 
 
 def render(program: cst.Module) -> str:

@@ -1,0 +1,22 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """A product of two complex matrices in low rank."""
+
+    def __init__(self, features, rank):
+        super().__init__()
+        self.left = nn.Parameter(torch.randn(features, rank, dtype=torch.cfloat) / features**0.5)
+        self.right = nn.Parameter(torch.randn(rank, features, dtype=torch.cfloat) / rank**0.5)
+
+    def forward(self, x):
+        return torch.view_as_real(torch.view_as_complex(x) @ (self.left @ self.right))
+
+
+def get_inputs():
+    return [torch.randn(64, 256, 2)]
+
+
+def get_init_inputs():
+    return [256, 512]

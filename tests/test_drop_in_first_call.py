@@ -1,0 +1,72 @@
+"""Fast code that cannot be compiled where the module runs costs the speed and a warning, not the module."""
+
+import types
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.drop_in_builders import imported
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Embedding(8, 4)
+
+    def forward(self, x):
+        return self.inner(x.long())
+
+
+def example_inputs():
+    return torch.zeros(3, 2, 4)
+"""
+COMPILES = """calls.append(1)
+        if broken:
+            raise RuntimeError('no compiler here')
+        return 1 + self.inner("""
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> types.ModuleType:
+    """One whose fast forward fails for as long as something is missing."""
+    module = imported(tmp_path, SOURCE, marks={"return self.inner(": COMPILES})
+    module.__dict__.update(broken=True, calls=[])
+    return module
+
+
+def test_a_first_call_that_fails_is_answered_by_the_reference_and_warned_of_once(written: types.ModuleType) -> None:
+    block, x = written.Block(), torch.ones(3, 2, 4)
+    with torch.no_grad():
+        with pytest.warns(UserWarning, match="Block stays as slow as it was: no compiler here"):
+            found = block(x)
+        assert torch.equal(found, block.inner(x.long()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert torch.equal(block(x), found)
+    assert len(written.calls) == 1
+
+
+def test_an_input_that_the_reference_refuses_too_does_not_end_the_fast_way(written: types.ModuleType) -> None:
+    block = written.Block()
+    written.__dict__["broken"] = False
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(IndexError):
+            block(torch.full((3, 2, 4), 8.0))
+        assert torch.equal(block(torch.ones(3, 2, 4)), 1 + block.inner(torch.ones(3, 2, 4).long()))
+
+
+def test_what_fails_later_is_raised(written: types.ModuleType) -> None:
+    block = written.Block()
+    written.__dict__["broken"] = False
+    with torch.no_grad():
+        block(torch.ones(3, 2, 4))
+        written.__dict__["broken"] = True
+        with pytest.raises(RuntimeError, match="no compiler here"):
+            block(torch.ones(3, 2, 4))
