@@ -51,7 +51,9 @@ def test_cases_survive_a_byte_order_mark_and_odd_line_breaks(tmp_path: Path) -> 
         pytest.param({"id": None, "ref": "r", "candidate": "c"}, id="id is null"),
         pytest.param({"id": "a", "ref": "r", "candidate": "c", "precision": "fp8"}, id="unknown precision"),
         pytest.param({"id": 1.5, "ref": "r", "candidate": "c"}, id="id is a fraction"),
-        pytest.param({"id": "a", "ref": "r", "candidate": "c", "precison": "bf16"}, id="a field with a slip of the pen"),
+        pytest.param(
+            {"id": "a", "ref": "r", "candidate": "c", "precison": "bf16"}, id="a field with a slip of the pen"
+        ),
     ],
 )
 def test_a_line_that_is_no_case_is_named(tmp_path: Path, line: object) -> None:

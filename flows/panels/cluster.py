@@ -161,9 +161,7 @@ def places(machines: Sequence[Mapping[str, float]], params: JudgeParams) -> list
             place = Place(num_cpus=num_cpus, num_gpus=1, accelerator=model)
             by_model.setdefault(model or UNNAMED, []).extend([place] * num_gpus)
     if not by_model:
-        raise MachineError(
-            "the cluster, which may be this machine alone, has no GPU; judge on the device cpu"
-        )
+        raise MachineError("the cluster, which may be this machine alone, has no GPU; judge on the device cpu")
     if missing := [name for name in params.accelerators if name not in by_model]:
         its = ", ".join(sorted(by_model))
         raise ParamsError(f"the Ray cluster has no {' and no '.join(missing)}; its GPUs are: {its}")

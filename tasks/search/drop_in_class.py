@@ -104,14 +104,14 @@ class _Twin:
         """Whether all is as it was when this was made: modules, their hooks and attributes, the forms of weights."""
         if self._dtype not in (None, torch.get_default_dtype()):
             return False
-        for tensors, name, kind, dtype, shape, device, is_plain in self._tensors:
+        for tensors, name, kind, dtype, shape, device, layout in self._tensors:
             tensor = tensors.get(name)
             if (
                 type(tensor) is not kind
                 or tensor.dtype is not dtype
                 or tensor.shape != shape
                 or tensor.device != device
-                or _is_plainly_stored(tensor) is not is_plain
+                or tensor.layout is not layout
             ):
                 return False
         if any(tensors.get(name) is not None for tensors, name in self._absent):
@@ -127,7 +127,7 @@ class _Twin:
                     if tensor is None:
                         self._absent.append((tensors, name))
                     else:
-                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _is_plainly_stored(tensor)
+                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, tensor.layout
                         self._tensors.append((tensors, name, *form))
         self._look()
 
@@ -188,9 +188,10 @@ def _described(served):
         plain = _plain(vars(module))
         tree.append((path, type(module).__qualname__, sorted(plain.items()), sorted(forms.items())))
         held = [each for each in tensors.values() if each is not None]
-        if None in plain.values() or any(each.device.type != DEVICE or not _is_plainly_stored(each) for each in held):
+        kinds = torch.Tensor, torch.nn.Parameter, torch.nn.Buffer
+        if any(each.device.type != DEVICE or type(each) not in kinds or not _is_plainly_stored(each) for each in held):
             return ""
-        if any(type(each) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) for each in held):
+        if None in plain.values():
             return ""
         if path and (module._forward_hooks or module._forward_pre_hooks):
             return ""
