@@ -11,7 +11,7 @@ from flows.stages import STAGES
 from tasks.params import Params, load_params
 
 # A package may import itself and everything to its left.
-LEAVES = ["errors", "params", "tracking", "registry_errors", "registry_files", "registry_lock", "registry"]
+LEAVES = ["errors", "params", "safe_path", "tracking", "registry_errors", "registry_files", "registry_lock", "registry"]
 LAYERS = [*LEAVES, "problems", "variants", "judge", "history", "search", "training", "report"]
 KNOW_MLFLOW = ("tracking.py", "registry.py")
 

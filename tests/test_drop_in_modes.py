@@ -145,12 +145,20 @@ def test_inputs_in_another_storage_run_as_the_reference(
 
 @torch.no_grad()
 @pytest.mark.parametrize("first", [True, False])
-def test_weights_of_a_class_that_computes_otherwise_run_as_the_reference(
-    written: types.ModuleType, first: bool
+@pytest.mark.parametrize(
+    "weight",
+    [
+        pytest.param(lambda: TwoTensor(torch.ones(4), torch.ones(4)), id="of another class"),
+        pytest.param(lambda: torch._neg_view(-torch.ones(4)), id="negated when read"),
+    ],
+)
+def test_weights_in_another_storage_run_as_the_reference(
+    written: types.ModuleType, first: bool, weight: Callable[[], torch.Tensor]
 ) -> None:
     block, x = written.Block(), torch.randn(3, 2, 4)
     assert not first or is_fast(block)
-    usual, block.scale = block.scale, torch.nn.Parameter(TwoTensor(torch.ones(4), torch.ones(4)), requires_grad=False)
-    assert torch.equal(block(x).a, x)
+    usual, block.scale = block.scale, torch.nn.Parameter(weight(), requires_grad=False)
+    found = block(x)
+    assert torch.equal(found.a if isinstance(found, TwoTensor) else found, x)
     block.scale = usual
     assert is_fast(block)

@@ -247,6 +247,7 @@ class Exchange:
             uncounted=nullcontext,
             referees_turn=self.turn,
             have_inputs=lambda blocks, slots: equality.are_same(DeviceArray(self.inputs[list(slots)]), blocks),
+            inputs_by_now=lambda slot: (DeviceArray(self.inputs[slot]), DeviceArray(self.given[slot])),
             late_answer=lambda slot: DeviceArray(self.ours[slot]),
         )
         study = SimpleNamespace(

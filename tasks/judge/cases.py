@@ -18,7 +18,6 @@ from tasks.variants.candidate import Candidate
 
 MAX_FILE_BYTES = 1 << 20
 LONGEST_NAME = 80
-CASE_FIELDS = ("id", "ref", "candidate", "precision")
 PRIVATE = ("candidate_id", "problem_id", "settled")
 """What a verdict carries for the history; a row has the case's own id, and the speedup as numbers."""
 
@@ -170,9 +169,9 @@ def _case(line: str, *, where: str, text: Callable[..., Text], precision: str) -
         case_id, reference, candidate = row["id"], row["ref"], row["candidate"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecordError(f'{where} is no case {{"id", "ref", "candidate"}}: {error!r} in {line[:80]!r}') from error
-    for name in sorted(row.keys() - CASE_FIELDS):  # what else somebody keeps beside a case is theirs
-        if meant := difflib.get_close_matches(name, CASE_FIELDS, n=1, cutoff=0.8):
-            raise RecordError(f"{where}: {name!r} is no field of a case; is {meant[0]!r} meant?")
+    slips = difflib.get_close_matches("precision", row, n=1, cutoff=0.8)  # what else is kept beside a case is nobody's
+    if slips and "precision" not in row:
+        raise RecordError(f"{where}: {slips[0]!r} is no field of a case; is 'precision' meant?")
     if not isinstance(case_id, str | int) or not isinstance(reference, str) or not isinstance(candidate, str):
         raise RecordError(f"{where}: id must be a string or an integer, ref and candidate strings; got {line[:80]!r}")
     try:

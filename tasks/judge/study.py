@@ -303,7 +303,7 @@ class Study:
                 spent_ms += taken_ms
             except Failure:
                 continue  # outside the problem's domain
-            is_as_finite = name in (MISSING, INFINITE) or equality.is_as_finite(outputs, plain, specs)
+            is_as_finite = name == MISSING or equality.is_as_finite(outputs, plain, specs)
             if specs != self.output_specs or not is_as_finite:
                 continue
             if name in FAR and not equality.is_of_like_size(outputs, plain, specs):

@@ -35,8 +35,8 @@ SPARSE_SHARE, FEW_SHARE = 0.25, 0.004
 SINGLE_WEIGHTS = 2
 MOST_KEPT_BYTES = 64 << 20
 """Of outputs that are kept while all else goes on."""
-OUTLASTED_CALLS, OUTLASTING_S = 48, 1.0
-"""So many calls an output must outlast, or as many as fit in that time."""
+OUTLASTED_CALLS, OUTLASTING_S = 48, 2.0
+"""So many calls an output must outlast, or as many of both programs as fit in that time."""
 MOVED_AGAIN = 8
 """Distributions, drawn at random, that come once more at the end."""
 DISGUISED = 2
@@ -181,7 +181,9 @@ class Trials:
         until = time.monotonic() + OUTLASTING_S
         while self._pair.num_calls < self._calls_when_kept + OUTLASTED_CALLS and time.monotonic() < until:
             with self._pair.uncounted():
-                self._pair.answer(next(self._inputs))
+                block = next(self._inputs)
+                self._pair.answer(block)
+                self._pair.truth(block)
         self._require_kept(*self._kept, slot=1)
         self._kept = None
 
@@ -335,7 +337,7 @@ class Trials:
             return
         with self._pair.uncounted(), self._pair.referees_turn():
             ours, theirs = (inputs[: block.size] for inputs in self._pair.inputs_by_now(slot=slot))
-            if is_same(theirs, block) and not is_same(ours, block):
+            if is_same(theirs, block) and not (is_unchanged and is_same(ours, block)):
                 self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
             specs = self._study.inputs.specs
             for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):

@@ -36,6 +36,10 @@ class Weights:
         self.states = states
         self._starts = offsets(self.specs)[0]
         self.is_free = [self._may_change(index, kind) for index, (_, _, kind) in enumerate(rows)]
+        self._is_moved = [
+            free and not (kind == "buffer" and spec.dtype.startswith("complex"))  # such as rotations, all of length 1
+            for free, (_, spec, kind) in zip(self.is_free, rows, strict=True)
+        ]
         kinds = [kind for _, _, kind in rows]
         self.is_learned = [free and kind != "statistic" for free, kind in zip(self.is_free, kinds, strict=True)]
         """Statistics are gathered instead, and count only where a layer is not being trained."""
@@ -57,10 +61,10 @@ class Weights:
             share: of the places of each tensor that are changed; where not all are, the first is not.
             only: the tensors that may be changed, instead of all that are free.
         """
-        is_free = self.is_free if only is None else [index in only for index in range(len(self.is_free))]
-        changed = perturbed(state, self.specs, is_free, rng)
+        is_moved = self._is_moved if only is None else [index in only for index in range(len(self._is_moved))]
+        changed = perturbed(state, self.specs, is_moved, rng)
         if share < 1.0:
-            self._keep_most(changed, state, rng, share=share, of=np.flatnonzero(is_free).tolist())
+            self._keep_most(changed, state, rng, share=share, of=np.flatnonzero(is_moved).tolist())
         return self.alike_where_tied(changed)
 
     def some_free(self, rng: np.random.Generator, count: int) -> list[int]:
@@ -68,7 +72,7 @@ class Weights:
         changeable = [
             index
             for index, spec in enumerate(self.specs)
-            if self.is_free[index] and self.first_alike[index] == index and is_real(spec)
+            if self._is_moved[index] and self.first_alike[index] == index and is_real(spec)
         ]
         found: list[int] = rng.permutation(changeable)[:count].tolist()
         return found

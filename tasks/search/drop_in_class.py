@@ -87,14 +87,16 @@ class _Twin:
         try:
             outputs = self.module.forward(*inputs, **named)
         except Exception as error:  # noqa: BLE001 - as above
-            outputs = reference()
-            self._give_up(DropIn.__name__, error)
+            reason = str(error)  # not the error itself, which keeps all that the call has allocated
+        else:
+            self.has_run = True
             return outputs
-        self.has_run = True
+        outputs = reference()
+        self._give_up(DropIn.__name__, reason)
         return outputs
 
-    def _give_up(self, name, error):
-        warnings.warn(f"{name} stays as slow as it was: {error}", stacklevel=6)
+    def _give_up(self, name, reason):
+        warnings.warn(f"{name} stays as slow as it was: {reason}", stacklevel=6)
         self.module = None
         self._modules, self._tensors, self._absent = [], [], []  # nothing to watch: it is not tried again
         self._first = self._dtype = None
@@ -104,14 +106,14 @@ class _Twin:
         """Whether all is as it was when this was made: modules, their hooks and attributes, the forms of weights."""
         if self._dtype not in (None, torch.get_default_dtype()):
             return False
-        for tensors, name, kind, dtype, shape, device, layout in self._tensors:
+        for tensors, name, kind, dtype, shape, device, is_plain in self._tensors:
             tensor = tensors.get(name)
             if (
                 type(tensor) is not kind
                 or tensor.dtype is not dtype
                 or tensor.shape != shape
                 or tensor.device != device
-                or tensor.layout is not layout
+                or _is_plainly_stored(tensor) is not is_plain
             ):
                 return False
         if any(tensors.get(name) is not None for tensors, name in self._absent):
@@ -127,7 +129,7 @@ class _Twin:
                     if tensor is None:
                         self._absent.append((tensors, name))
                     else:
-                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, tensor.layout
+                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _is_plainly_stored(tensor)
                         self._tensors.append((tensors, name, *form))
         self._look()
 
