@@ -169,7 +169,7 @@ def _case(line: str, *, where: str, text: Callable[..., Text], precision: str) -
         case_id, reference, candidate = row["id"], row["ref"], row["candidate"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecordError(f'{where} is no case {{"id", "ref", "candidate"}}: {error!r} in {line[:80]!r}') from error
-    slips = difflib.get_close_matches("precision", row, n=1, cutoff=0.8)  # what else is kept beside a case is nobody's
+    slips = difflib.get_close_matches("precision", row, n=1, cutoff=0.8)  # other fields are left alone
     if slips and "precision" not in row:
         raise RecordError(f"{where}: {slips[0]!r} is no field of a case; is 'precision' meant?")
     if not isinstance(case_id, str | int) or not isinstance(reference, str) or not isinstance(candidate, str):

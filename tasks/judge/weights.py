@@ -97,7 +97,7 @@ class Weights:
     def others(self, seed: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Other states for the model of one seed: two near its own, then those of the other seeds.
 
-        Only the latter differ in whole numbers, such as an order that is drawn.
+        Only the latter differ in whole numbers, such as an order that is drawn, and in complex buffers.
         """
         for _ in range(0 if self.stay_as_made else 2):  # a single factor may be drawn very near 1
             yield self.perturbed(self.states[seed], rng)
