@@ -41,14 +41,6 @@ def test_the_help_of_a_command_says_its_exit_codes(capsys, command):
     assert "2 wrong usage" in said
 
 
-@pytest.mark.parametrize("option", ["--memory-gb", "--host-gb", "--context", "--rank"])
-def test_numbers_that_fit_nothing_are_wrong_usage(capsys, option):
-    with pytest.raises(SystemExit) as ended:
-        main(["fits", option, "0"])
-    assert ended.value.code == 2
-    assert "must be positive" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "command",
     [

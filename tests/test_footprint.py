@@ -192,8 +192,11 @@ def test_the_command_prints_a_row_for_every_model_and_way(capsys):
     assert whole[-1] == "1 |"
 
 
-def test_numbers_that_make_no_sense_are_refused(capsys):
-    assert main(["fits", "--context", "0"]) == 1
+@pytest.mark.parametrize("option", ["--memory-gb", "--host-gb", "--context", "--rank"])
+def test_numbers_that_make_no_sense_are_wrong_usage(capsys, option):
+    with pytest.raises(SystemExit) as ended:
+        main(["fits", option, "0"])
+    assert ended.value.code == 2
     assert "must be positive" in capsys.readouterr().err
 
 
