@@ -106,9 +106,12 @@ def test_a_graph_of_operators_is_the_reference_s(written: types.ModuleType) -> N
 
 
 @torch.no_grad()
-def test_tensors_that_only_have_a_form_get_the_reference_s_answer(written: types.ModuleType) -> None:
+def test_tensors_that_only_have_a_form_get_the_reference_s_answer(
+    written: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     block, x = written.Block(), torch.randn(3, 2, 4)
     assert is_fast(block)
+    monkeypatch.setattr(written.FastBlock, "forward", None)
     with FakeTensorMode(allow_non_fake_inputs=True):
         assert block(x).shape == x.shape
 

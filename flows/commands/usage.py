@@ -6,7 +6,6 @@ stay light.
 
 import argparse
 import os
-import re
 from pathlib import Path
 
 EXIT_CODES = (
@@ -24,7 +23,9 @@ def require_there(parser: argparse.ArgumentParser, *paths: Path) -> None:
 
 def require_problems_there(parser: argparse.ArgumentParser, source: str) -> None:
     """End the command unless the source of problems is there, or may be a data set on the Hugging Face hub."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
+    from tasks.problems.sources import may_be_data_set
+
+    if not may_be_data_set(source):
         require_there(parser, Path(source))
 
 

@@ -21,8 +21,9 @@ def takes_missing(source: str) -> bool:
     Args:
         source: of a reference, which is trusted.
     """
-    return any(_is_asked(node, function, _ASKS_FOR_MISSING) for node, function in _forward_nodes(source)) or any(
-        _is_compared_with_itself(node, function) for node, function in _forward_nodes(source)
+    return any(
+        _is_asked(node, function, _ASKS_FOR_MISSING) or _is_compared_with_itself(node, function)
+        for node, function in _forward_nodes(source)
     )
 
 

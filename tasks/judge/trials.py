@@ -183,7 +183,7 @@ class Trials:
             with self._pair.uncounted():
                 block = next(self._inputs)
                 self._pair.answer(block)
-                self._pair.truth(block)
+            self._pair.truth(block)
         self._require_kept(*self._kept, slot=1)
         self._kept = None
 

@@ -117,6 +117,11 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
             yield f"{path.name}, line {number}", row if isinstance(row, dict) else None
 
 
+def may_be_data_set(source: str) -> bool:
+    """Whether it is named like a data set on the Hugging Face hub, OWNER/NAME."""
+    return _HUB_NAME.fullmatch(source) is not None
+
+
 def _opened(source: str) -> tuple[str, Iterator[_Item | _Malformed]]:
     """What to call the source's set where its content is unknown, and its items."""
     path = Path(source)
@@ -127,7 +132,7 @@ def _opened(source: str) -> tuple[str, Iterator[_Item | _Malformed]]:
             if folder.is_dir() and any(LEVEL_FOLDER.fullmatch(child.name) for child in folder.iterdir()):
                 return name, _of_folder(folder)
         return KERNELBENCH, _of_data_set(source)
-    if _HUB_NAME.fullmatch(source):
+    if may_be_data_set(source):
         return KERNELBENCH, _of_data_set(source)
     raise ProblemError(
         f"there is no {source}; give a folder, a file, or a data set such as ScalingIntelligence/KernelBench"
