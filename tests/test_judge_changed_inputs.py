@@ -43,6 +43,16 @@ def test_one_value_far_from_all_others_hides_no_other_change(value: float) -> No
     assert mismatch(put(BEFORE, 7, value), theirs, BEFORE)
 
 
+def test_missing_numbers_have_to_be_replaced_by_the_same() -> None:
+    given = BEFORE.copy()
+    given[::5] = np.nan
+    for value in (0.0, 3.0):
+        theirs = np.nan_to_num(given, nan=value)
+        assert not mismatch(theirs, theirs, given)
+        assert mismatch(np.nan_to_num(given, nan=value + 1), theirs, given)
+        assert mismatch(given, theirs, given)
+
+
 def test_a_few_values_that_hardly_change_may_be_off() -> None:
     theirs = BEFORE + STEP
     theirs[:20] = BEFORE[:20] + np.float32(1e-4)

@@ -99,3 +99,16 @@ def test_weights_that_are_all_zero_do_not_stay_so() -> None:
 def test_constants_of_the_program_are_not_perturbed() -> None:
     same = perturbed(SIGNED.view(np.uint8), [SPECS[0]], [False], np.random.default_rng(1))
     assert np.array_equal(same.view(np.float32), SIGNED)
+
+
+def test_complex_buffers_keep_their_length_where_what_is_learned_grows() -> None:
+    phases = {seed: np.exp(1j * np.random.default_rng(seed).uniform(0, 6, 64)).astype(np.complex64) for seed in SEEDS}
+    spec = TensorSpec.from_json(["complex64", [64]])
+    states = {seed: values.view(np.uint8) for seed, values in phases.items()}
+    lengths = {}
+    for kind in ("buffer", "parameter"):
+        of_kind = Weights([("phases", spec, kind)], states)
+        strong = of_kind.strengthened(of_kind.states[0], np.random.default_rng(0), factor=8.0, with_signs=True)
+        lengths[kind] = np.abs(strong.view(np.complex64))
+    assert lengths["buffer"] == pytest.approx(np.ones(64), abs=1e-6)
+    assert lengths["parameter"].min() > 2

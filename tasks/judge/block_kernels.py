@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tasks.judge import equality
+from tasks.judge.changed_inputs import change_mismatch
 from tasks.judge.close_look import CloseLook, compare_closely
 from tasks.judge.degenerate import effortless_answers
 from tasks.judge.distributions import DISTRIBUTIONS, domains, mixed, transformed
@@ -60,6 +61,7 @@ def _compare_in_every_way(one: np.ndarray, other: np.ndarray) -> None:
         equality.compare(exact, exact, equality.widened([SPEC]), [1e-6])
         equality.differ_grossly(ours, one, [SPEC])
         equality.rows_agree(ours, one, [SPEC])
+        change_mismatch(ours, one, other, SPEC)
         compare_closely(ours, one, [SPEC], look, by_row=True, by_value=True)
     for block in (one, exact):
         equality.is_as_finite(block, block, [SPEC])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tasks.judge.blocks import of_all
-from tasks.judge.equality import as_array, compare, epsilon, is_inexact
+from tasks.judge.equality import as_array, compare, epsilon, is_inexact, pieces
 from tasks.judge.wire import TensorSpec
 
 INPUT_ERROR = 2.0**-8
@@ -32,10 +32,17 @@ def change_mismatch(ours: np.ndarray, theirs: np.ndarray, before: np.ndarray, sp
 
 def _off_changes(ours: np.ndarray, theirs: np.ndarray, before: np.ndarray, spec: TensorSpec) -> str:
     """How many of the values that change do so otherwise; empty where few do, which rounding may explain."""
-    one, other, given = (as_array(block, spec, 0).astype(np.float64) for block in (ours, theirs, before))
-    with np.errstate(all="ignore"):
-        rounded = ROUNDING * epsilon(spec) * np.maximum(np.abs(other), np.abs(given))
-        moves = ((other != given) | (one != other)) & np.isfinite(other)
-        is_off = moves & ~(np.abs(one - other) <= CHANGE_ERROR * np.abs(other - given) + rounded)
-    num_off, num_moved = int(of_all(np.sum, is_off)), int(of_all(np.sum, moves))
+    arrays = [as_array(block, spec, 0) for block in (ours, theirs, before)]
+    num_off = num_moved = 0
+    for at in pieces(arrays[0]):
+        one, other, given = (values[at].astype(np.float64) for values in arrays)
+        given = np.where(
+            np.isnan(given), 0.0, given
+        )  # what takes the place of a missing number changes by all of itself
+        with np.errstate(all="ignore"):
+            rounded = ROUNDING * epsilon(spec) * np.maximum(np.abs(other), np.abs(given))
+            moves = ((other != given) | (one != other)) & np.isfinite(other)
+            is_off = moves & ~(np.abs(one - other) <= CHANGE_ERROR * np.abs(other - given) + rounded)
+        num_off += int(of_all(np.sum, is_off))
+        num_moved += int(of_all(np.sum, moves))
     return f"{num_off} of {num_moved} values that change do so otherwise" if num_off > OFF_SHARE * num_moved else ""

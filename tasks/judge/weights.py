@@ -81,7 +81,8 @@ class Weights:
         self, state: np.ndarray, rng: np.random.Generator, *, factor: float, with_signs: bool
     ) -> np.ndarray:
         """A state far from this one, see strengthened."""
-        changed = strengthened(state, self.specs, self.is_learned, rng, factor=factor, with_signs=with_signs)
+        grown = [learned and moved for learned, moved in zip(self.is_learned, self._is_moved, strict=True)]
+        changed = strengthened(state, self.specs, grown, rng, factor=factor, with_signs=with_signs)
         return self.alike_where_tied(changed)
 
     def alike_where_tied(self, state: np.ndarray) -> np.ndarray:
