@@ -5,6 +5,13 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
 
+# Said before anything runs. The project's own params.yaml is edited by hand: only a workspace's is written by a command.
+ifneq ($(and $(filter repro,$(MAKECMDGOALS)),$(SET)),)
+ifndef PROFILE
+$(error SET changes a workspace, so it needs a PROFILE; that of the defaults is cpu: make repro PROFILE=cpu SET="$(SET)")
+endif
+endif
+
 .PHONY: help setup repro smoke test only-tests test-long lint up down status audit bench-learning bench-judge bench-panel bench-train bench-optimize bench-history fuzz soak soak-history soak-retrain clean
 
 help:  ## list the targets
@@ -13,7 +20,7 @@ help:  ## list the targets
 setup:  ## install everything into .venv (does nothing when it is already there)
 	@.ci/setup
 
-repro: setup  ## run every stage that is out of date; PROFILE=gpu-small does so in work/gpu-small, SET="sft.steps=9" changes it
+repro: setup  ## run every stage that is out of date; PROFILE=gpu-small does so in work/gpu-small; PROFILE=cpu SET="sft.steps=9" in work/cpu, with that change
 	@$(if $(PROFILE),python -m flows.workspace 'work/$(PROFILE)' --profile '$(PROFILE)' $(foreach change,$(SET),--set '$(change)') && cd 'work/$(PROFILE)' && )python -m flows.dvc_lock && dvc repro
 
 smoke: setup  ## the same pipeline at toy size, in work/smoke

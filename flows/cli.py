@@ -1,6 +1,7 @@
 """The command line. Imports at the top stay light, so that --help answers at once."""
 
 import argparse
+import errno
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from flows.stages import STAGES
 from tasks.errors import CudaL1Error, MachineError
 
 CANNOT = 3
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,15 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parsed = _parser().parse_args(arguments)
     try:
-        return int(parsed.run(parsed) or 0)
+        status = int(parsed.run(parsed) or 0)
+        sys.stdout.flush()  # here it can be said that this fails, at interpreter exit not
+        return status
     except MachineError as error:
         return _complain(error, CANNOT)
     except CudaL1Error as error:
         return _complain(error, 1)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; a second complaint at interpreter exit is avoided this way.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read it has seen enough
         return 0
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _drop_output()
+        where = f"{error.filename} cannot be written" if error.filename else "the output cannot be written"
+        return _complain(MachineError(f"{where}: {error.strerror}; free some space"), CANNOT)
     except KeyboardInterrupt:
         return 130
 
@@ -102,6 +111,11 @@ def _enter_project() -> Path:
 
 def _write(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def _drop_output() -> None:
+    """What is still to be written: the interpreter would try it at its exit, and complain a second time."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(error: Exception, status: int) -> int:

@@ -156,7 +156,7 @@ def _write(
 def _last_means(curve: Sequence[dict[str, float]], steps: int = 10) -> dict[str, float]:
     """Each value's mean over the last steps: a single one sees a few problems only."""
     last = curve[-steps:]
-    names = [name for name in curve[-1] if name != "step"]
+    names = dict.fromkeys(name for row in last for name in row if name != "step")  # not every step has all of them
     return {name: round(fmean(row[name] for row in last if name in row), 4) for name in names}
 
 

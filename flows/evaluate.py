@@ -107,6 +107,7 @@ def _draw(stage: Stage, name: str, problems: Mapping[str, Problem], expenses: Ex
             name=f"{name}-{mode}",
             origin=name,
             temperature=temperature,
+            seed=stage.params.seed,
             expenses=expenses,
         )
     return draws

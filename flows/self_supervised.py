@@ -90,6 +90,7 @@ def _sample_and_judge(
             name=f"iteration-{iteration}",
             origin=stage.name,
             temperature=params.temperature,
+            seed=_seed(stage, iteration),
             expenses=expenses,
         )
     candidates = [drawn.candidate for drawn in draws]

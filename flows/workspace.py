@@ -13,11 +13,12 @@ from typing import Any
 
 import yaml
 
-from tasks.errors import CudaL1Error, ParamsError
-from tasks.params import apply_profile, load_params, read_document
+from tasks.errors import CudaL1Error, MachineError, ParamsError
+from tasks.params import apply_profile, load_params, parse_yaml, read_document, write_yaml
 
 PARTS = ("dvc.yaml", "pyproject.toml", ".dvcignore", "flows", "tasks", "data/problems")
-DVC_CONFIG = "[core]\n    no_scm = true\n    analytics = false\n    check_update = false\n"
+NO_SCM = "no_scm = true"  # says of a folder that it is a workspace: the project has git
+DVC_CONFIG = f"[core]\n    {NO_SCM}\n    analytics = false\n    check_update = false\n"
 
 
 def make_workspace(folder: Path, *, profile: str | None = None, changes: dict[str, Any] | None = None) -> Path:
@@ -27,18 +28,26 @@ def make_workspace(folder: Path, *, profile: str | None = None, changes: dict[st
 
     Args:
         profile: name under "profiles" in params.yaml, laid over the values.
-        changes: dotted key -> value, such as {"sft.steps": 100}, laid over that.
+        changes: dotted key -> value, such as {"sft.steps": 100}, laid over that. A policy.model that is a folder,
+            seen from here, stays that folder.
 
     Raises:
         ParamsError: if the profile, a key or a value is refused.
+        MachineError: if the folder is the project's or somebody's own, or cannot be made.
     """
+    _require_ours(folder)
     document = read_document(Path("params.yaml"))
     document = apply_profile(document, profile) if profile else {k: v for k, v in document.items() if k != "profiles"}
     for key, value in (changes or {}).items():
-        _set(document, key, value)
-    folder.mkdir(parents=True, exist_ok=True)
+        _set(document, key, _as_seen_from_anywhere(value) if key == "policy.model" else value)
+    try:
+        (folder / ".dvc").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MachineError(f"no workspace can be made in {folder}: {error}") from error
+    # First of all: whatever ends the rest, the same command knows the folder again.
+    (folder / ".dvc" / "config").write_text(DVC_CONFIG)
     proposed = folder / "params.yaml.proposed"
-    proposed.write_text(yaml.safe_dump(document, sort_keys=False))
+    proposed.write_text(write_yaml(document))
     load_params(proposed)
     proposed.replace(folder / "params.yaml")
     for part in PARTS:
@@ -48,8 +57,6 @@ def make_workspace(folder: Path, *, profile: str | None = None, changes: dict[st
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
             shutil.copy2(source, target)
-    (folder / ".dvc").mkdir(exist_ok=True)
-    (folder / ".dvc" / "config").write_text(DVC_CONFIG)
     return folder
 
 
@@ -65,7 +72,7 @@ def changes_of(pairs: Sequence[str]) -> dict[str, Any]:
         if not sign or not key:
             raise ParamsError(f"--set {pair!r} is no KEY=VALUE, such as sft.steps=100")
         try:
-            changes[key] = yaml.safe_load(value)
+            changes[key] = parse_yaml(value)
         except yaml.YAMLError as error:
             raise ParamsError(f"--set {pair!r}: the value is no YAML: {error}") from error
     return changes
@@ -73,12 +80,39 @@ def changes_of(pairs: Sequence[str]) -> dict[str, Any]:
 
 def _set(document: dict[str, Any], dotted: str, value: Any) -> None:
     *parents, last = dotted.split(".")
+    if dotted.split(".")[0] == "profiles":
+        raise ParamsError(f"{dotted} cannot be set: a workspace has no profiles")
     section: Any = document
-    for name in parents:
-        section = section.get(name) if isinstance(section, dict) else None
-    if not isinstance(section, dict):
-        raise ParamsError(f"params.yaml has no section for {dotted!r}")
-    section[last] = value  # load_params knows which keys there may be
+    for depth, name in enumerate(parents, start=1):
+        section = section.setdefault(name, {})  # load_params knows which sections and keys there may be
+        if not isinstance(section, dict):
+            above = ".".join(parents[:depth])
+            remedy = f'. Set it whole: {above}={{"{dotted.removeprefix(f"{above}.")}":...}}' if section is None else ""
+            shown = "null" if section is None else repr(section)
+            raise ParamsError(f"{dotted} cannot be set: {above} is {shown}, which has no keys{remedy}")
+    section[last] = value
+
+
+def _as_seen_from_anywhere(model: Any) -> Any:
+    return str(Path(model).resolve()) if isinstance(model, str) and Path(model).is_dir() else model
+
+
+def _require_ours(folder: Path) -> None:
+    place = folder.resolve()
+    if place == Path.cwd() or any(place.is_relative_to(Path(part).resolve()) for part in PARTS):
+        raise MachineError(f"{folder} belongs to the project itself; choose a folder such as work/mine")
+    if folder.exists() and not folder.is_dir():
+        raise MachineError(f"{folder} is a file; a workspace is a folder")
+    config = folder / ".dvc" / "config"
+    if not folder.exists() or (config.is_file() and NO_SCM in config.read_text()):
+        return
+    held = sorted(path.name for path in folder.iterdir())
+    if place.is_relative_to(Path("work").resolve()):
+        # All that is ours, and a workspace may be around others: work/bench is around those of `make bench-learning`.
+        held = [part for part in PARTS if (folder / part).exists()]
+    if held:
+        named = ", ".join([*held[:3], *(["..."] if held[3:] else [])])
+        raise MachineError(f"{folder} is no workspace and holds {named}; choose a new or an empty folder")
 
 
 def main() -> None:

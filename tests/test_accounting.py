@@ -158,7 +158,7 @@ def test_a_batch_of_completions_is_paid_for_once_however_often_its_stage_resumes
 
     def drawn_at_a_cost():
         expenses = Expenses(tmp_path / "costs.jsonl")
-        draws = draw(stage, made, requests, name="a", origin="sft", temperature=1.0, expenses=expenses)
+        draws = draw(stage, made, requests, name="a", origin="sft", temperature=1.0, seed=0, expenses=expenses)
         return [drawing.completion for drawing in draws], expenses.costs
 
     completions, costs = drawn_at_a_cost()

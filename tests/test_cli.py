@@ -66,6 +66,22 @@ def test_a_file_that_is_named_and_not_there_is_wrong_usage_for_every_command(cap
     assert "none." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["history", "check", "."], ["history", "rebuild", "--out", "."]], ids=" ".join)
+def test_a_folder_instead_of_a_history_is_wrong_usage(capsys, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(command)
+    assert "is a folder; name a file" in capsys.readouterr().err
+
+
+def test_a_full_disk_under_the_output_is_said():
+    command = [sys.executable, "-m", "flows.cli", "problems"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "MachineError: the output cannot be written: No space left on device; free some space\n"
+
+
 def test_problems_are_listed_from_anywhere_below_the_project(capsys, monkeypatch):
     monkeypatch.chdir(Path("data") / "problems")
     assert main(["problems"]) == 0

@@ -260,3 +260,19 @@ def test_metrics_of_a_step_with_nothing_correct_have_no_speedup():
 
 def _all_wrong(candidates: Sequence[Candidate]) -> list[Verdict]:
     return [verdict(candidate, speedup=None) for candidate in candidates]
+
+
+def test_the_first_step_already_trains(tmp_path):
+    made = talkative()
+    before = [parameter.clone() for parameter in made.model.parameters()]
+    rows, _ = train(tmp_path, made=made, steps=1)
+    assert rows[0]["learning_rate"] == PARAMS.learning_rate
+    assert not all(map(torch.equal, before, made.model.parameters()))
+
+
+def test_the_rate_rises_to_its_full_height_and_falls_to_a_tenth(tmp_path):
+    rows, _ = train(tmp_path, steps=8)
+    rates = [row["learning_rate"] / PARAMS.learning_rate for row in rows]
+    assert rates[:3] == pytest.approx([1 / 3, 2 / 3, 1])
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert rates[-1] == pytest.approx(0.1)

@@ -1,12 +1,16 @@
 """What the history keeps, what it refuses, and what its views say."""
 
 import json
+import os
+import signal
+import threading
 from dataclasses import replace
 
 import pytest
 from history_builders import REFERENCE, candidate, distinct, problem, run, sample, verdict
 
 from tasks.errors import RecordError
+from tasks.history.connection import reading
 from tasks.history.records import verdict_id
 from tasks.history.schema import VIEWS
 from tasks.history.store import History
@@ -156,6 +160,19 @@ def test_a_query_that_cannot_be_answered_names_the_file_and_changes_nothing(hist
     with pytest.raises(RecordError, match=r"history\.duckdb"):
         history.query(sql)
     assert count(history, "runs") == 1
+
+
+def test_ctrl_c_while_duckdb_is_at_work_is_ctrl_c(history):
+    history.append(run())
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may have been started to ignore it
+    pressed = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    pressed.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), reading(history.path) as connection:
+            connection.execute("SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range % 7 = b.range")
+    finally:
+        pressed.cancel()
+        signal.signal(signal.SIGINT, before)
 
 
 def test_every_view_answers_on_an_empty_history(history):

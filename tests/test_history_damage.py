@@ -151,6 +151,14 @@ def test_a_file_that_is_no_history_is_named_and_left_as_it_is_by_everything(tmp_
     assert path.read_bytes() == before
 
 
+def test_a_table_of_data_is_refused_without_words_about_a_database_in_memory(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text("step,loss\n1,0.5\n")
+    with pytest.raises(RecordError, match="not a DuckDB file") as refused:
+        TOUCHES["query"](path)
+    assert "in-memory" not in str(refused.value)
+
+
 def test_a_sqlite_file_is_named(tmp_path):
     with sqlite3.connect(tmp_path / "history.duckdb") as database:
         database.execute("CREATE TABLE t (x)")

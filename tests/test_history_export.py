@@ -106,6 +106,45 @@ def test_a_folder_of_something_else_is_left_as_it_is(path, tmp_path):
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
+def test_a_link_to_a_folder_stays_and_what_it_leads_to_is_replaced(path, tmp_path):
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "exported"
+    link.symlink_to("disk")
+    for run_id in ("one", "two", "three"):
+        History(path).append(run(run_id))
+        export_history(path, link)
+        assert link.is_symlink()
+        assert run_id in polars.read_parquet(tmp_path / "disk" / "runs.parquet")["run_id"]
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {"history.duckdb", "history.duckdb.turns", "exported", "disk"}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "mine.parquet", "drafts"])
+def test_a_file_of_the_user_beside_an_export_is_named_and_nothing_changes(path, tmp_path, name):
+    folder = tmp_path / "exported"
+    export_history(path, folder)
+    if name == "drafts":
+        (folder / name).mkdir()
+    else:
+        (folder / name).write_text("years of work")
+    before = sorted(file.name for file in folder.iterdir())
+    with pytest.raises(RecordError, match=f"exported holds {name} beside an export.*move it away or name another"):
+        export_history(path, folder)
+    assert sorted(file.name for file in folder.iterdir()) == before
+    assert not list(tmp_path.glob(".exported*"))
+
+
+def test_an_export_of_another_version_is_replaced_with_the_tables_that_it_had(path, tmp_path):
+    folder = tmp_path / "exported"
+    export_history(path, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    shutil.copy(folder / "runs.parquet", folder / "expenses.parquet")
+    manifest["tables"]["expenses"] = manifest["tables"]["runs"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    export_history(path, folder)
+    assert not (folder / "expenses.parquet").exists()
+
+
 def test_what_is_read_back_is_the_same_history(path, tmp_path):
     export_history(path, tmp_path / "exported")
     load_export(tmp_path / "exported", tmp_path / "back.duckdb")
@@ -171,6 +210,16 @@ def test_a_spoiled_export_is_refused_and_nothing_is_made_of_it(path, tmp_path, s
         load_export(folder, tmp_path / "back.duckdb")
     assert str(folder) in str(refused.value)
     assert not (tmp_path / "back.duckdb").exists()
+
+
+@pytest.mark.parametrize("spoil", [cut_off, removed, with_another_manifest], ids=lambda spoil: spoil.__name__)
+def test_a_spoiled_export_is_replaced_by_exporting_again(path, tmp_path, spoil):
+    folder = tmp_path / "exported"
+    export_history(path, folder)
+    before = contents(folder)
+    spoil(folder)
+    export_history(path, folder)
+    assert contents(folder) == before
 
 
 def test_the_command_exports_and_reads_back_into_a_history_that_has_some_of_it(filled, tmp_path, monkeypatch, capsys):

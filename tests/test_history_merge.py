@@ -95,6 +95,38 @@ def test_another_sample_under_the_same_number_is_reported_and_not_overwritten(tm
     assert History(target).query("SELECT candidate_id FROM samples").item() == one.candidate_id
 
 
+def test_a_prompt_of_samples_that_stay_as_they_are_here_is_left_out(tmp_path):
+    written = distinct(3)
+    target = tmp_path / "target.duckdb"
+
+    def record(path, prompt, count):
+        samples = [sample(one, number=number, prompt=prompt) for number, one in enumerate(written[:count])]
+        History(path).append(run(), problems=[problem()], candidates=written, samples=samples)
+        return path
+
+    record(target, "what was asked\n", 2)
+    kept = by_table(merge_history(target, record(tmp_path / "rebuilt.duckdb", "", 2)))
+    assert (kept["samples"].num_conflicts, kept["prompts"].num_added) == (2, 0)
+    gained = by_table(merge_history(target, record(tmp_path / "with one more.duckdb", "", 3)))
+    assert (gained["samples"].num_added, gained["prompts"].num_added) == (1, 1)
+    assert inspect_history(target).mistakes == ()
+
+
+def test_a_prompt_that_no_sample_there_uses_comes_along(tmp_path):
+    (one,) = distinct(1)
+    for prompt in ("of a step that was killed\n", "of the step that was taken again\n"):
+        samples = [sample(one, prompt=prompt)]
+        History(tmp_path / "source.duckdb").append(run(), problems=[problem()], candidates=[one], samples=samples)
+    merge_history(tmp_path / "target.duckdb", tmp_path / "source.duckdb")
+    assert History(tmp_path / "target.duckdb").query("SELECT count(*) FROM prompts").item() == 2
+
+
+def test_of_many_contradictions_three_are_named(project):
+    recorded(project / "other.duckdb", "other", distinct(9, origin="sft"))
+    found = by_table(merge_history(project / "data" / "history.duckdb", project / "other.duckdb"))["candidates"]
+    assert (found.num_conflicts, len(found.keys)) == (9, 3)
+
+
 def test_a_run_that_is_another_one_here_refuses_its_file_and_no_other(project, capsys):
     recorded(project / "liar.duckdb", "here", distinct(4, start=200), seed=7)
     target = project / "data" / "history.duckdb"

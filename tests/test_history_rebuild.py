@@ -165,4 +165,4 @@ def test_an_output_that_is_cut_off_is_named(project, capsys):
     path = project / "data" / "evaluate" / "verdicts.jsonl"
     path.write_text(path.read_text()[:-40])
     assert main(["history", "rebuild"]) == 1
-    assert "verdicts.jsonl holds a line that is no JSON object" in capsys.readouterr().err
+    assert "verdicts.jsonl, line 4 is no JSON object" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from tasks.history.connection import writing
 from tasks.history.records import Cost, RunLink
 from tasks.history.store import History
 from tasks.history.summaries import SUMMARIES
+from tasks.judge.baselines import baseline_candidate
 from tasks.judge.verdict import Status
 
 
@@ -50,7 +51,11 @@ def appended(history, rng, run_id, count):
 
 
 PROBLEMS = [problem("level1/relu"), problem("level2/gelu")]
-KERNELS = [*distinct(12), *distinct(12, problem_id="level2/gelu", start=50)]
+KERNELS = [
+    *distinct(12),
+    *distinct(12, problem_id="level2/gelu", start=50),
+    *(baseline_candidate(one, "compile") for one in PROBLEMS),
+]
 
 
 def test_summaries_follow_every_append(history):
@@ -59,6 +64,47 @@ def test_summaries_follow_every_append(history):
         appended(history, rng, f"run-{number % 3}", rng.randint(1, 8))
     assert history.query("SELECT count(*) FROM candidate_speedups").item() > 5
     assert differences(history) == []
+
+
+def test_a_baseline_is_no_result_of_a_run_but_takes_its_time(history):
+    relu, gelu = PROBLEMS
+    kernel, failed = candidate(), candidate("failed\n")
+    fast_relu, fast_gelu = (baseline_candidate(one, "compile") for one in PROBLEMS)
+    history.append(
+        run(),
+        problems=PROBLEMS,
+        candidates=[kernel, failed, fast_relu, fast_gelu],
+        verdicts=[
+            verdict(kernel, speedup=2.0),
+            verdict(failed, status=Status.CRASHED),
+            verdict(fast_relu, speedup=8.0),
+            verdict(fast_gelu, speedup=8.0),
+        ],
+    )
+    results = "SELECT problem_id, baseline, num_verdicts, num_candidates, num_faster, best_speedup, judging_seconds"
+    expected = [
+        (relu.problem_id, None, 1, 1, 0, None, 0.25),
+        (relu.problem_id, "eager", 1, 1, 1, pytest.approx(2.0), 0.5),
+        (gelu.problem_id, "eager", 0, 0, 0, None, 0.25),
+    ]
+    assert history.query(f"{results} FROM run_results ORDER BY problem_id, baseline NULLS FIRST").rows() == expected
+    by_stage = "SELECT num_problems, num_candidates, geomean_speedup, median_speedup, best_speedup, faster_share"
+    assert history.query(f"{by_stage} FROM speedups_by_stage").rows() == [
+        (1, 1, pytest.approx(2.0), pytest.approx(2.0), pytest.approx(2.0), 1.0)
+    ]
+    assert history.query("SELECT num_problems, num_faster, fast_p FROM fast_p_by_stage(1.0)").rows() == [(2, 1, 0.5)]
+    assert history.query("SELECT num_wins, judging_seconds FROM cost_per_win").rows() == [(1, 1.0)]
+    assert differences(history) == []
+
+
+def test_a_run_that_judged_nothing_but_baselines_has_no_results(history):
+    compiled = baseline_candidate(PROBLEMS[0], "compile")
+    history.append(run(), problems=PROBLEMS, candidates=[compiled], verdicts=[verdict(compiled, speedup=8.0)])
+    assert history.query("FROM speedups_by_stage").is_empty()
+    assert history.query("FROM fast_p_by_stage(1.0)").is_empty()
+    assert history.query("SELECT num_wins, seconds_per_win, judging_seconds FROM cost_per_win").rows() == [
+        (0, None, 0.25)
+    ]
 
 
 def test_a_candidate_found_wrong_leaves_the_statistics_it_was_in(history):

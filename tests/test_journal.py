@@ -1,7 +1,15 @@
+from types import SimpleNamespace
+
 import pytest
 
+from flows.parts.accounting import Expenses
+from flows.parts.checking import Inquiry
+from flows.parts.drawn import Drawn
 from flows.parts.journal import Journal, read_rows
+from flows.parts.sampling import draw
+from flows.retraining.arrivals import noted_arrivals
 from tasks.errors import RecordError
+from tasks.params import CheckerParams, Params
 
 
 def test_rows_come_back_in_order(tmp_path):
@@ -33,6 +41,45 @@ def test_a_damaged_line_is_refused_with_the_file_named(tmp_path):
     path.write_text('{"a": 1}\nnonsense\n')
     with pytest.raises(RecordError, match=r"rows\.jsonl.*nonsense"):
         read_rows(path)
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", "5", '"words"', ""])
+@pytest.mark.parametrize(
+    ("read", "remedy"), [(read_rows, "delete the file"), (Journal, "remove that line: what it held is done again")]
+)
+def test_a_line_in_the_middle_that_is_no_object_is_named_by_its_number(tmp_path, read, remedy, line):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(f'{{"a": 1}}\n{line}\n{{"a": 3}}\n')
+    with pytest.raises(RecordError, match=rf"rows\.jsonl, line 2 is no JSON object: b.*; {remedy}"):
+        read(path)
+    assert path.read_text() == f'{{"a": 1}}\n{line}\n{{"a": 3}}\n'
+
+
+def draw_again(path):
+    stage = SimpleNamespace(folder=path.parent)
+    draw(stage, None, [], name="sft", origin="sft", temperature=None, seed=0, expenses=None)
+
+
+def ask_again(path):
+    stage = SimpleNamespace(folder=path.parent, params=Params())
+    Inquiry(stage, {}, CheckerParams(), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "opened", "remedy"),
+    [
+        pytest.param("costs.jsonl", Expenses, "remove that line: .* not counted", id="costs"),
+        pytest.param("arrivals.jsonl", noted_arrivals, "remove that line: .* not announced", id="arrivals"),
+        pytest.param(
+            "rollouts.jsonl", lambda path: Drawn(path.parent, done_steps=1), "delete .*begins anew", id="steps"
+        ),
+        pytest.param("candidates.jsonl", lambda path: Drawn(path.parent, done_steps=1), "delete .*anew", id="texts"),
+    ],
+)
+def test_what_is_not_done_again_has_a_remedy_of_its_own(tmp_path, name, opened, remedy):
+    (tmp_path / name).write_text("nonsense\n{}\n")
+    with pytest.raises(RecordError, match=rf"{name}, line 1 is no JSON object.*; {remedy}"):
+        opened(tmp_path / name)
 
 
 def test_a_missing_output_says_what_makes_it(tmp_path):

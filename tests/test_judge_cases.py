@@ -61,6 +61,22 @@ def test_a_line_that_is_no_case_is_named(tmp_path: Path, line: object) -> None:
         read_cases(cases_file(tmp_path, {"id": "a", "ref": "r", "candidate": "c"}, line))
 
 
+def test_a_line_that_lacks_fields_says_which(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"line 1 is no case .* lacks ref, candidate$"):
+        read_cases(cases_file(tmp_path, {"id": "a", "reference": "r"}))
+
+
+def test_fields_that_mean_nothing_are_told_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    row = {"id": "a", "ref": "r", "candidate": "c"}
+    path = cases_file(tmp_path, row, row | {"dtype": "bf16"}, row | {"dtype": "bf16", "note": 1, "precision": "bf16"})
+    assert [case.precision for case in read_cases(path)] == ["fp32", "fp32", "bf16"]
+    (said,) = caplog.messages
+    assert said.endswith("fields that mean nothing here: dtype, note; a case has id, ref, candidate, precision")
+    caplog.clear()
+    read_cases(cases_file(tmp_path, row))
+    assert not caplog.messages
+
+
 def test_a_digest_changes_with_everything_that_is_asked(tmp_path: Path) -> None:
     file = tmp_path / "candidate.py"
     before = case(file).digest

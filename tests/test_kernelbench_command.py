@@ -184,6 +184,13 @@ def test_two_protocols_on_one_device_have_each_a_section(folder):
     assert sum("paired-5" in heading for heading in headings) == 1
 
 
+def test_tables_of_a_folder_without_verdicts_are_refused(folder, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(command("--report-only", out="new"))
+    assert "no verdicts in new yet" in capsys.readouterr().err
+    assert not (folder / "new/report.md").exists()
+
+
 def test_it_stops_in_time_and_says_how_far_it_came(folder, capsys):
     assert main(command("--stop-after-s", "0.001")) == 0
     assert "0 of 9 have verdicts; 9 to go: give the command again" in capsys.readouterr().err
@@ -248,7 +255,7 @@ def test_baselines_come_from_the_history_the_next_time(folder, capsys):
     ("content", "words"),
     [
         (b"no table", "cannot be read as Parquet"),
-        ("table", "holds other rows than"),
+        ("table", "other.parquet is no verdicts.parquet of this command: it has no column problem_hash"),
     ],
 )
 def test_records_that_are_none_are_refused_in_words(folder, capsys, content, words):

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tasks.errors import ParamsError
-from tasks.params import apply_profile, load_params, read_document
+from tasks.params import apply_profile, load_params, parse_yaml, read_document, write_yaml
 
 
 @pytest.fixture
@@ -124,6 +124,39 @@ def test_a_missing_file_is_refused_by_name(tmp_path):
 def test_a_profile_changes_only_what_it_names():
     document = {"seed": 0, "sft": {"steps": 9, "batch_size": 4}, "profiles": {"small": {"sft": {"steps": 1}}}}
     assert apply_profile(document, "small") == {"seed": 0, "sft": {"steps": 1, "batch_size": 4}}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 1e-3),
+        ("5E+2", 500.0),
+        ("-2.e-1", -0.2),
+        (".5e1", 5.0),
+        ("1.5e3", 1500.0),
+        ("0.001", 0.001),
+        ("12", 12),
+        ("1e-3x", "1e-3x"),
+        ("e5", "e5"),
+        ('"1e-3"', "1e-3"),
+    ],
+)
+def test_numbers_are_written_as_everywhere_else(text, value):
+    read = parse_yaml(text)
+    assert (read, type(read)) == (value, type(value))
+    assert parse_yaml(write_yaml({"key": read})) == {"key": read}
+
+
+def test_a_file_may_say_1e_3_for_a_thousandth(tmp_path):
+    text = Path("params.yaml").read_text()
+    (tmp_path / "params.yaml").write_text(text.replace("learning_rate: 0.002\n", "learning_rate: 1e-3\n", 1))
+    assert load_params(tmp_path / "params.yaml").sft.learning_rate == 0.001
+
+
+def test_a_model_below_the_users_home_is_found_there(edited, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert load_params(edited({"policy.model": "~/models/x"})).policy.model == "/home/somebody/models/x"
+    assert load_params(edited({"policy.model": "owner/name"})).policy.model == "owner/name"
 
 
 def test_an_unknown_profile_is_refused_with_those_there_are():

@@ -11,6 +11,7 @@ from pretrained_builders import POSITIONS, pretrained
 from stage_runs import CLOSED, PROBLEM_ID, workspace, write_rows, write_taught
 
 from flows.engine import run_stage
+from flows.parts.sampling import draw
 from flows.self_supervised import self_supervised
 from flows.sft import sft
 from tasks.errors import MachineError, PolicyError
@@ -196,6 +197,15 @@ def test_a_policy_learns_from_rewards(tmp_path, way):
     assert not torch.equal(logits(made), before)
 
 
+def test_what_is_rewarded_is_compared_without_dropout(tmp_path):
+    adapter = AdapterParams(rank=4, alpha=8, dropout=0.5)
+    made = loaded(pretrained(tmp_path / "base"), adapter=adapter, context_tokens=POSITIONS)
+    train(tmp_path / "taught", made=made, steps=4, learning_rate=1e-2)  # a new adapter changes nothing at first
+    made.model.generation_config.eos_token_id = list(range(60, 200))
+    rows, _ = train_grpo(tmp_path / "run", made=made, steps=1, kl_beta=0.1)
+    assert rows[0]["kl"] == pytest.approx(0.0, abs=1e-6)
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Makes a small workspace whose policy is the model given, with something taught, and enters it."""
@@ -239,6 +249,29 @@ def test_the_stages_train_adapters_one_after_another(project):
     )
     assert second.tokenizer.chat_template
     assert not torch.equal(logits(first), logits(second))
+
+
+def test_every_iteration_draws_anew_even_where_training_changes_next_to_nothing(project, monkeypatch):
+    project(
+        "qwen2",
+        self_supervised__iterations=2,
+        self_supervised__exemplar_share=0.0,
+        self_supervised__samples_per_problem=4,
+        self_supervised__learning_rate=1e-12,
+        self_supervised__steps=1,
+    )
+    drawn = []
+
+    def draw_and_note(*arguments, **named):
+        drawn.append(draw(*arguments, **named))
+        return drawn[-1]
+
+    monkeypatch.setattr("flows.self_supervised.draw", draw_and_note)
+    run_stage("sft", sft)
+    run_stage("self_supervised", self_supervised)
+    first, second = ({each.completion for each in draws} for draws in drawn)
+    assert len(first) == len(second) == 4
+    assert not first & second
 
 
 def test_a_stage_trains_a_whole_model_of_another_kind(project):

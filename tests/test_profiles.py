@@ -155,6 +155,23 @@ def test_one_command_chooses_a_profile(tmp_path):
     assert (written["sft"]["steps"], written["seed"], written["policy"]["context_tokens"]) == (9, 1, 4096)
 
 
+@pytest.mark.parametrize("profile", [[], ["PROFILE="]], ids=["none", "empty"])
+def test_a_change_without_a_profile_is_refused_before_anything_runs(profile):
+    refused = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", "repro", *profile, "SET=sft.steps=9"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert 'make repro PROFILE=cpu SET="sft.steps=9"' in refused.stderr
+
+
+def test_other_targets_do_not_mind_a_variable_of_that_name():
+    subprocess.run(["make", "--dry-run", "only-tests", "SET=1"], capture_output=True, check=True)
+
+
 def test_without_a_profile_the_project_itself_is_run():
     said = subprocess.run(
         ["make", "--no-print-directory", "--dry-run", "repro"], capture_output=True, text=True, check=True

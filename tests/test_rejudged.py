@@ -95,6 +95,14 @@ def test_the_paper_the_claims_and_the_judgement_stand_side_by_side():
     assert found["eager", "all", "judged"]["> 1.01x"] == "2 of 3"
 
 
+def test_of_two_claims_for_a_problem_the_higher_counts():
+    (result,) = device_results(PROBLEMS, [kernel("level1/1", claim=5.0), *KERNELS], ANSWERS)
+    found = {(row["over"], row["problems of"], row["whose"]): row for row in rows(side_by_side(result, ORIGIN))}
+    claimed = found["eager", "all", "claimed"]
+    assert (claimed["problems"], claimed["mean"]) == ("4", "3.75x")
+    assert claimed["> 1.01x"] == "4 of 4"
+
+
 def test_how_often_a_baseline_beats_a_kernel_is_counted_where_it_works():
     (result,) = device_results(PROBLEMS, KERNELS, ANSWERS)
     found = {row["baseline"]: row for row in rows(beaten_table(result))}

@@ -12,7 +12,8 @@ from report_builders import made_up_exploration, made_up_history, made_up_report
 from test_report_page import CONTRAST_OF_TEXT, HOSTILE
 
 from tasks.report.exploration import explore
-from tasks.report.page import render_history, render_report
+from tasks.report.page import render_history, render_report, render_tables
+from tasks.report.tables import TextTable
 
 pytestmark = [
     pytest.mark.slow,
@@ -92,6 +93,19 @@ def test_a_request_or_an_error_would_be_noticed(tab, history, tmp_path, added, c
     tab.console.clear()
     tab.open(path.as_uri())
     assert any(complaint in line for line in tab.console)
+
+
+def test_a_page_of_tables_has_title_links_and_sections_in_one_column(tab, tmp_path):
+    made_up = TextTable(title="t", header=("name", "number"), rows=(("a", "1"),), labels=1, note="n")
+    path = tmp_path / "tables.html"
+    path.write_text(render_tables("Kernels rejudged", {"A device": [made_up], "Another": [made_up]}))
+    tab.size(1600, 900)
+    tab.visit(path.as_uri(), until="document.querySelector('section')")
+    lefts = tab.value(
+        "['h1', 'nav a', 'section'].map((name) => document.querySelector(name).getBoundingClientRect().x)"
+    )
+    assert lefts[0] > 20
+    assert lefts == [lefts[0]] * 3
 
 
 FILTERED = """

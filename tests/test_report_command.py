@@ -1,5 +1,8 @@
 """`cuda-l1 report`: a page of any history, without a project around it; and the pictures of a page."""
 
+import os
+import threading
+
 import pytest
 from browser import CHROMIUM
 from report_builders import made_up_history
@@ -27,6 +30,7 @@ def test_a_history_becomes_a_page(tmp_path, monkeypatch, capsys):
         pytest.param(["--history", "none.duckdb"], 2, "there is no none.duckdb", id="no such history"),
         pytest.param(["--history", "text.duckdb"], 1, "text.duckdb", id="not a history"),
         pytest.param(["--history", "history.duckdb", "--out", "none/page.html"], 2, "--out", id="nowhere to write"),
+        pytest.param(["--history", "."], 2, ". is a folder; name a file", id="a folder"),
     ],
 )
 def test_what_cannot_become_a_page_is_refused(tmp_path, monkeypatch, capsys, arguments, expected, complaint):
@@ -40,6 +44,35 @@ def test_what_cannot_become_a_page_is_refused(tmp_path, monkeypatch, capsys, arg
     assert status == expected
     assert complaint in capsys.readouterr().err
     assert not list(tmp_path.glob("*.html*"))
+
+
+@pytest.mark.parametrize("name", ["history.duckdb", "link.html"])
+def test_the_page_never_replaces_the_history(tmp_path, monkeypatch, capsys, name):
+    history = made_up_history(tmp_path)
+    (tmp_path / "link.html").symlink_to(history.path)
+    before = history.path.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", "--history", "history.duckdb", "--out", name])
+    assert "is the history" in capsys.readouterr().err
+    assert history.path.read_bytes() == before
+
+
+def test_a_page_goes_through_a_pipe_and_to_where_a_link_leads(tmp_path):
+    history = made_up_history(tmp_path)
+    pipe, link, given = tmp_path / "pipe", tmp_path / "link.html", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: given.append(pipe.read_text()), daemon=True)
+    reader.start()
+    link.symlink_to(tmp_path / "page.html")
+    for out in (pipe, link):
+        assert main(["report", "--history", str(history.path), "--out", str(out)]) == 0
+    reader.join(timeout=10)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert given
+    assert "36 verdicts" in given[0]
+    assert "36 verdicts" in (tmp_path / "page.html").read_text()
 
 
 def test_a_place_for_the_page_needs_a_history(capsys):

@@ -7,7 +7,7 @@ import pytest
 from report_builders import sample, summarised, three_kernels
 
 from tasks.report import kernel_tables, metrics, tables
-from tasks.report.summary import gains
+from tasks.report.summary import gains, summarise
 
 QUOTED = {"device": "d", "protocol": "p", "resamples": 200, "seed": 0}
 
@@ -173,6 +173,15 @@ def test_copies_are_shown_to_people_and_machines_alike():
     assert "copied: share of samples whose text is one of the exemplars their prompt showed" in table.note
     assert metrics.summary_rows(summary)[0]["copied"] == 0.25
     assert metrics.flat_metrics(summary, [], [])["sft"]["train"]["sampled"]["copied"] == 0.25
+
+
+def test_a_problem_without_a_baseline_lifts_the_best_above_it_and_the_note_says_so():
+    samples = [sample(problem_id="level1/a", speedup=2.0), sample(problem_id="level1/b", speedup=9.0)]
+    summary = summarise(samples, baselines={"compile": {"level1/a": 2.0}}, resamples=9, seed=0)
+    table = tables.problem_table(summary, device="d", protocol="p")
+    found = dict(zip(table.header, table.rows[0], strict=True))
+    assert (found["vs compile"], found["vs best"]) == ("1.00x", "3.00x")
+    assert "left out over that one, not over the best, which may thus be higher" in table.note
 
 
 def test_the_stage_table_says_which_prompts_show_exemplars():

@@ -4,6 +4,11 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
 
 import duckdb
 import polars
@@ -12,6 +17,15 @@ from history_builders import candidate, distinct, problem, run, verdict
 
 from flows.cli import main
 from tasks.history.store import History
+
+ROOT = Path(__file__).parent.parent
+# As a shell starts it, also where pytest itself was started to ignore Ctrl-C.
+WITH_CTRL_C = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from flows.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @pytest.fixture
@@ -110,16 +124,129 @@ def test_the_history_itself_is_never_the_output(ask, path):
     assert path.read_bytes() == before
 
 
+@pytest.fixture
+def read_through_a_pipe(tmp_path):
+    """A pipe with a name, and what it was given; whoever reads it gives up after a while."""
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    given = []
+    reader = threading.Thread(target=lambda: given.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+
+    def read():
+        reader.join(timeout=10)
+        return given[0] if given else None
+
+    yield pipe, read
+    if reader.is_alive():
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+
+
+def test_a_pipe_is_written_into_and_stays_one(ask, read_through_a_pipe):
+    pipe, read = read_through_a_pipe
+    assert ask("SELECT 1 AS a", "--out", pipe)[0] == 0
+    assert pipe.is_fifo()
+    assert read() == b"a\n1\n"
+
+
+def test_a_link_leads_to_the_answer_and_stays_one(ask, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    link, file = tmp_path / "link.csv", tmp_path / "elsewhere" / "file.csv"
+    link.symlink_to(file)
+    for number in (1, 2):  # the file is made, then replaced
+        assert ask(f"SELECT {number} AS a", "--out", link)[0] == 0
+        assert link.is_symlink()
+        assert file.read_text() == f"a\n{number}\n"
+    assert [each.name for each in file.parent.iterdir()] == [file.name]
+
+
 def test_a_dash_reads_the_question_from_standard_input(ask, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT count(*) AS number\nFROM candidates;\n"))
+    given = io.BytesIO(b"SELECT count(*) AS number\nFROM candidates;\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
     assert ask("-", "--format", "csv")[1] == "number\n2\n"
+
+
+def test_a_question_that_is_not_utf_8_is_wrong_usage(ask, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe")))
+    for question in ("-", os.fsdecode(b"SELECT \xff")):
+        status, said, complaint = ask(question)
+        assert (status, said) == (2, "")
+        assert "the question is not UTF-8" in complaint
+
+
+def test_the_answer_is_utf_8_also_where_the_terminal_is_said_to_know_less(path):
+    command = [sys.executable, "-m", "flows.cli", "sql", "SELECT 'é' AS a", "--format", "csv", "--history", path]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "a\né\n".encode()), done.stderr
+
+
+@pytest.mark.parametrize("format_name", ["table", "parquet"])
+def test_ctrl_c_ends_a_question_that_would_never_end(path, tmp_path, format_name):
+    endless = "WITH RECURSIVE t AS (SELECT 1 x UNION ALL SELECT x + 1 FROM t) SELECT max(x) FROM t"
+    asked = subprocess.Popen(
+        [sys.executable, "-c", WITH_CTRL_C, "sql", endless, "--history", path, "--format", format_name]
+        + (["--out", tmp_path / "out"] if format_name == "parquet" else []),
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        open_files = Path(f"/proc/{asked.pid}/fd")
+        while time.monotonic() < deadline and path not in {file.resolve() for file in open_files.iterdir()}:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        asked.send_signal(2)
+        assert asked.communicate(timeout=20)[1] == ""
+        assert asked.returncode == 130
+    finally:
+        asked.kill()
+
+
+@pytest.fixture
+def ask_on_a_terminal(ask, monkeypatch):
+    """What a terminal of 80 columns shows of an answer."""
+
+    def ask_on_a_terminal(query):
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        return ask(query)[1]
+
+    return ask_on_a_terminal
+
+
+def test_a_table_that_is_too_wide_for_the_terminal_comes_row_by_row(ask_on_a_terminal, path):
+    shown = ask_on_a_terminal("FROM best_kernels, range(2)")
+    columns = History(path).query("FROM best_kernels, range(2)").columns
+    rows = [row.splitlines() for row in shown.split("\n\n")]
+    assert [[line.split()[0] for line in row] for row in rows] == [columns, columns]
+    assert rows[0][columns.index("origin")].split() == ["origin", "sft"]
+
+
+def test_a_table_that_fits_the_terminal_stays_one(ask_on_a_terminal):
+    assert ask_on_a_terminal(BOARD).splitlines()[0].split() == ["origin", "best"]
+
+
+def test_a_plan_is_shown_whole(ask):
+    _, said, _ = ask(f"EXPLAIN {BOARD}")
+    assert len(said.splitlines()) > 10
+    assert "…" not in said
+    assert "explain_key" not in said
+
+
+def test_json_cannot_hold_two_columns_of_one_name(ask):
+    status, said, complaint = ask("SELECT 1 AS a, 2 AS a, 3 AS b", "--format", "json")
+    assert (status, said) == (1, "")
+    assert "2 columns are called a" in complaint
+    assert "AS" in complaint
 
 
 def test_the_terminal_gets_a_hundred_rows_and_no_control_characters(ask, path):
     History(path).append(run(), candidates=distinct(150))
-    _, said, _ = ask("SELECT origin, source FROM candidates ORDER BY origin DESC")
-    assert len(said.splitlines()) == 2 + 100 + 1
-    assert "the first 100 rows" in said
+    _, said, note = ask("SELECT origin, source FROM candidates ORDER BY origin DESC")
+    assert len(said.splitlines()) == 2 + 100
+    assert note == "the first 100 rows; --format csv gives all\n"
     assert "\x1b" not in said
     assert "print('?[2J')" in said
     assert len(ask("SELECT source FROM candidates", "--format", "csv")[1].splitlines()) > 150
@@ -190,6 +317,9 @@ def test_another_file_than_the_projects_may_be_asked(ask, tmp_path):
     status, _, complaint = ask("FROM runs", "--history", tmp_path / "none.duckdb")
     assert status == 2
     assert f"there is no {tmp_path}/none.duckdb" in complaint
+    status, _, complaint = ask("FROM runs", "--history", tmp_path)
+    assert status == 2
+    assert f"{tmp_path} is a folder; name a file" in complaint
 
 
 def test_a_place_that_cannot_be_written_to_is_named(ask, tmp_path):
@@ -201,11 +331,13 @@ def test_a_place_that_cannot_be_written_to_is_named(ask, tmp_path):
 def test_it_lets_go_of_the_file_before_it_writes(ask, path, monkeypatch):
     """Whoever pages through an answer must not keep a stage out."""
 
-    class Pager(io.StringIO):
-        def write(self, text):
+    class Pager(io.BytesIO):
+        def write(self, content):
             with duckdb.connect(path) as stage:
                 stage.execute("SELECT 1")
-            return super().write(text)
+            return super().write(content)
 
-    monkeypatch.setattr("sys.stdout", Pager())
+    pager = Pager()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(pager))
     assert main(["sql", BOARD]) == 0
+    assert b"sft" in pager.getvalue()

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.commands.usage import EXIT_CODES, require_there
+from flows.commands.usage import EXIT_CODES, require_history_there, require_no_folder, require_there
 from flows.project import project_folder
 from flows.snapshot import SNAPSHOT
 from tasks.errors import MachineError, RecordError
@@ -76,6 +76,8 @@ def _rebuild(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
 
     if arguments.export:
         require_there(parser, arguments.export)
+    if arguments.out:
+        require_no_folder(parser, arguments.out)
     folder, out = _absolute(arguments.export), _absolute(arguments.out)
     _enter_project()
     out = out or HISTORY
@@ -130,7 +132,8 @@ def _say_merged(source: Path, merged: "Sequence[TableMerge]") -> None:
     for table in merged:
         if table.num_conflicts:
             columns = ", ".join(f"{name} {count}" for name, count in table.columns.items())
-            more = ", ..." if table.num_conflicts > len(table.keys) else ""
+            num_more = table.num_conflicts - len(table.keys)
+            more = f" and {num_more} more" if num_more else ""
             _write(
                 f"  {table.num_conflicts} {table.table} are here with other contents ({columns}) and stay as they are "
                 f"here: {', '.join(table.keys)}{more}"
@@ -190,7 +193,7 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
     if file is None:
         _enter_project()
     else:
-        require_there(parser, file)
+        require_history_there(parser, file)
     with _tables("reading") as on_table:
         found = inspect_history(file or HISTORY, on_table=on_table)
     if arguments.json:

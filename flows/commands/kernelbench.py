@@ -121,6 +121,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             _take_over(path, problems, docket)
         if arguments.provider:
             wanted += proposals(chosen.values(), arguments.out, device=arguments.device, count=arguments.proposals)
+        if arguments.report_only and not (docket.answers or arguments.provider):
+            parser.error(f"no verdicts in {arguments.out} yet; give the command without --report-only first")
         failures = 0 if arguments.report_only else _judge(arguments, params, chosen, wanted, docket)
         _report(arguments, chosen, wanted, docket)
     return 1 if failures else 0

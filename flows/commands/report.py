@@ -1,13 +1,13 @@
 """`cuda-l1 report`: where the newest report is; or a report of a whole history, whatever was recorded in it."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from flows.commands.usage import EXIT_CODES, require_file_place, require_there
+from flows.commands.out_file import write_out
+from flows.commands.usage import EXIT_CODES, require_another_file, require_file_place, require_history_there
 from tasks.errors import MachineError
 
 
@@ -23,8 +23,9 @@ def add_report_command(commands: Any, *, enter_project: Callable[[], Path]) -> N
 def _report(arguments: argparse.Namespace, enter_project: Callable[[], Path], parser: argparse.ArgumentParser) -> None:
     if arguments.history is not None:
         out = arguments.out or Path("report.html")
-        require_there(parser, arguments.history)
+        require_history_there(parser, arguments.history)
         require_file_place(parser, out)
+        require_another_file(parser, out, arguments.history)
         _say(str(write_history_report(arguments.history, out)))
         return
     if arguments.out is not None:
@@ -52,14 +53,7 @@ def write_history_report(history: Path, out: Path) -> Path:
     from tasks.report.exploration import explore
     from tasks.report.page import render_history
 
-    page = render_history(explore(History(history)), name=history.name)
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(page)
-        unfinished.replace(out)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise MachineError(f"{out} cannot be written: {error.strerror}; name another place with --out") from None
+    write_out(out, render_history(explore(History(history)), name=history.name).encode())
     return out
 
 

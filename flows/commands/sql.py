@@ -9,16 +9,18 @@ import io
 import json
 import math
 import os
+import shutil
 import sys
-import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.commands.usage import EXIT_CODES, require_file_place, require_there
+from flows.commands.out_file import write_out
+from flows.commands.usage import EXIT_CODES, require_another_file, require_file_place, require_history_there
 from flows.project import project_folder
-from tasks.errors import MachineError
+from tasks.errors import MachineError, RecordError
 
 if TYPE_CHECKING:
     from tasks.history.questions import Answer
@@ -27,6 +29,9 @@ SHOWN_ROWS = 100
 SHOWN_CHARACTERS = 80
 FILE_FORMATS = ("csv", "json", "parquet")
 FORMATS = ("table", *FILE_FORMATS)
+PLAN = ["explain_key", "explain_value"]
+"""The columns of what EXPLAIN says."""
+ANY_WIDTH = 1_000_000
 
 
 def add_sql_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -45,16 +50,26 @@ def _sql(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None
     if arguments.out:
         require_file_place(parser, arguments.out)
     if arguments.history:
-        require_there(parser, arguments.history)
+        require_history_there(parser, arguments.history)
     history = arguments.history or _history_of_project()
-    if arguments.out and arguments.out.exists() and history.exists() and arguments.out.samefile(history):
-        parser.error(f"--out {arguments.out} is the history that is asked; name another file")
-    query = sys.stdin.read() if arguments.query == "-" else arguments.query
-    content = _ANSWERS[format_name](history, query, read_files=arguments.read_files, is_file=bool(arguments.out))
     if arguments.out:
-        _replace(arguments.out, content)
-    else:
-        sys.stdout.write(content.decode())
+        require_another_file(parser, arguments.out, history)
+    query = _query(parser, arguments)
+    content, note = _ANSWERS[format_name](history, query, read_files=arguments.read_files, is_file=bool(arguments.out))
+    if arguments.out:
+        write_out(arguments.out, content)
+        return
+    sys.stdout.buffer.write(content)  # UTF-8, also where the terminal is said to know less
+    sys.stdout.flush()
+    sys.stderr.write(note)
+
+
+def _query(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str:
+    try:
+        given = sys.stdin.buffer.read() if arguments.query == "-" else os.fsencode(arguments.query)
+        return given.decode()
+    except UnicodeError:
+        parser.error("the question is not UTF-8")
 
 
 def _history_of_project() -> Path:
@@ -77,8 +92,9 @@ def _format(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> s
     return str(format_name)
 
 
-def _as_table(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+def _as_table(history: Path, query: str, *, read_files: bool, is_file: bool) -> tuple[bytes, str]:
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -86,6 +102,10 @@ def _as_table(history: Path, query: str, *, read_files: bool, is_file: bool) -> 
     from tasks.history.questions import ask
 
     answer = ask(history, query, max_rows=None if is_file else SHOWN_ROWS + 1, may_read_files=read_files)
+    if answer.columns == PLAN:
+        return "".join(
+            f"{_printable(line)}\n" for _, plan in answer.rows for line in str(plan).splitlines()
+        ).encode(), ""
     rows = answer.rows if is_file else answer.rows[:SHOWN_ROWS]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for place, name in enumerate(answer.columns):
@@ -94,29 +114,43 @@ def _as_table(history: Path, query: str, *, read_files: bool, is_file: bool) -> 
     for row in rows:
         table.add_row(*(Text(_shown(value)) for value in row))
     shown = io.StringIO()
-    Console(file=shown, width=10_000 if is_file or not sys.stdout.isatty() else None).print(table)
+    Console(file=shown, width=ANY_WIDTH).print(table)
     lines = [line.rstrip() for line in shown.getvalue().splitlines()]
-    if len(answer.rows) > len(rows):
-        lines.append(f"the first {SHOWN_ROWS} rows; --format csv gives all")
-    return ("\n".join(lines) + "\n").encode()
+    if rows and not is_file and sys.stdout.isatty() and max(map(cell_len, lines)) > shutil.get_terminal_size().columns:
+        lines = _row_by_row(answer.columns, rows)
+    note = f"the first {SHOWN_ROWS} rows; --format csv gives all\n" if len(answer.rows) > len(rows) else ""
+    return ("\n".join(lines) + "\n").encode(), note
 
 
-def _as_csv(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+def _row_by_row(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    """For a table that is too wide for the terminal: a line a value, an empty one between rows."""
+    names = [_printable(name) for name in columns]
+    width = max(map(len, names))
+    lines: list[str] = []
+    for row in rows:
+        lines += [f"{name:{width}}  {_shown(value)}".rstrip() for name, value in zip(names, row, strict=True)] + [""]
+    return lines[:-1]
+
+
+def _as_csv(history: Path, query: str, *, read_files: bool, is_file: bool) -> tuple[bytes, str]:
     answer = _ask(history, query, read_files)
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(answer.columns)
     writer.writerows([_cell(value) for value in row] for row in answer.rows)
-    return text.getvalue().encode()
+    return text.getvalue().encode(), ""
 
 
-def _as_json(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+def _as_json(history: Path, query: str, *, read_files: bool, is_file: bool) -> tuple[bytes, str]:
     answer = _ask(history, query, read_files)
+    name, count = Counter(answer.columns).most_common(1)[0]
+    if count > 1:
+        raise RecordError(f"{count} columns are called {name}, and JSON would keep one; rename the others with AS")
     rows = [json.dumps(dict(zip(answer.columns, map(_plain, row), strict=True))) for row in answer.rows]
-    return ("[" + ",\n ".join(rows) + "]\n").encode()
+    return ("[" + ",\n ".join(rows) + "]\n").encode(), ""
 
 
-def _as_parquet(history: Path, query: str, *, read_files: bool, is_file: bool) -> bytes:
+def _as_parquet(history: Path, query: str, *, read_files: bool, is_file: bool) -> tuple[bytes, str]:
     import pyarrow
     from pyarrow import parquet
 
@@ -124,10 +158,11 @@ def _as_parquet(history: Path, query: str, *, read_files: bool, is_file: bool) -
 
     content = pyarrow.BufferOutputStream()
     parquet.write_table(ask_for_table(history, query, may_read_files=read_files), content, compression="zstd")
-    return bytes(content.getvalue().to_pybytes())
+    return bytes(content.getvalue().to_pybytes()), ""
 
 
-_ANSWERS: dict[str, Callable[..., bytes]] = {
+# Each gives the answer, and what is to be said besides to whoever is at the terminal.
+_ANSWERS: dict[str, Callable[..., tuple[bytes, str]]] = {
     "table": _as_table,
     "csv": _as_csv,
     "json": _as_json,
@@ -169,14 +204,3 @@ def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in place whole."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as partial:
-            partial.write(content)
-        os.chmod(partial.name, 0o644)
-        os.replace(partial.name, path)
-    except OSError as error:
-        raise MachineError(f"{path} cannot be written: {error.strerror}") from error

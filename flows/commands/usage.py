@@ -21,6 +21,18 @@ def require_there(parser: argparse.ArgumentParser, *paths: Path) -> None:
             parser.error(f"there is no {path}")
 
 
+def require_history_there(parser: argparse.ArgumentParser, history: Path) -> None:
+    """End the command unless a file is where a history is said to be; whether it is one shows when it is opened."""
+    require_there(parser, history)
+    require_no_folder(parser, history)
+
+
+def require_no_folder(parser: argparse.ArgumentParser, file: Path) -> None:
+    """End the command where a folder was named instead of a file."""
+    if file.is_dir():
+        parser.error(f"{file} is a folder; name a file")
+
+
 def require_problems_there(parser: argparse.ArgumentParser, source: str) -> None:
     """End the command unless the source of problems is there, or may be a data set on the Hugging Face hub."""
     from tasks.problems.sources import may_be_data_set
@@ -45,3 +57,9 @@ def require_file_place(parser: argparse.ArgumentParser, out: Path) -> None:
         parser.error(f"--out {out} cannot be written: there is no folder {out.parent}")
     if out.is_dir():
         parser.error(f"--out {out} is a folder; name a file")
+
+
+def require_another_file(parser: argparse.ArgumentParser, out: Path, history: Path) -> None:
+    """End the command where --out would replace the history that it is about."""
+    if out.exists() and history.exists() and out.samefile(history):
+        parser.error(f"--out {out} is the history that is asked; name another file")

@@ -46,7 +46,9 @@ def read_records(path: Path) -> list[Answer]:
             )
             for row in rows
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise RecordError(f"{path} is no verdicts.parquet of this command: it has no column {error.args[0]}") from None
+    except (TypeError, ValueError) as error:
         raise RecordError(f"{path} holds other rows than verdicts.parquet of this command: {error!r}") from None
 
 

@@ -40,7 +40,7 @@ class Expenses:
     """
 
     def __init__(self, path: Path) -> None:
-        self._journal = Journal(path)
+        self._journal = Journal(path, remedy="remove that line: what it tells of is then not counted")
         self._costs = dict.fromkeys(Cost(**row) for row in self._journal.rows)
 
     @property

@@ -36,7 +36,9 @@ class Inquiry:
         self._judging = stage.params.judge
         self._checker = checker
         self._cases = HackCases(HISTORY)
-        self._journal = Journal(stage.folder / "opinions.jsonl")
+        self._journal = Journal(
+            stage.folder / "opinions.jsonl", remedy="remove that line: that opinion is then missing"
+        )
         self._opinions = {row["candidate_id"]: Opinion(**row) for row in self._journal.rows}
         self._unanswered: set[str] = set()
         self._failures_in_a_row = 0

@@ -23,8 +23,10 @@ class Drawn:
         Args:
             done_steps: later ones are drawn again, and what they found must not be in the pool before that.
         """
-        self._texts = Journal(folder / "candidates.jsonl")
-        self._steps = Journal(folder / "rollouts.jsonl")
+        # Steps before the newest checkpoint are not taken again.
+        remedy = f"delete {folder}: the stage begins anew"
+        self._texts = Journal(folder / "candidates.jsonl", remedy=remedy)
+        self._steps = Journal(folder / "rollouts.jsonl", remedy=remedy)
         self._steps.keep(lambda row: row["step"] <= done_steps)
         self.candidates = {row["candidate_id"]: Candidate.from_json(row) for row in self._texts.rows}
         self.kept = [self.candidates[row["candidate_id"]] for row in self._steps.rows]

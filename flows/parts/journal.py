@@ -10,17 +10,25 @@ from tasks.errors import RecordError
 
 Record = TypeVar("Record")
 _REMEDY = "delete the file: `dvc repro`, or the command that wrote it, makes it again"
+_JOURNAL_REMEDY = "remove that line: what it held is done again"
 
 
 class Journal:
-    """Rows survive a kill once append has returned; a last line cut off by one is dropped when the file is reopened."""
+    """Rows survive a kill once append has returned; a last line cut off by one is dropped when the file is reopened.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        remedy: for a damaged line, where the rest cannot do without it or what it held is not done again.
+
+    Raises:
+        RecordError: if a line is damaged; the file is then left as it is.
+    """
+
+    def __init__(self, path: Path, *, remedy: str = _JOURNAL_REMEDY) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = path.read_bytes() if path.exists() else b""
         kept = whole[: whole.rfind(b"\n") + 1]
-        self.rows: list[dict[str, Any]] = [_parsed(line, path) for line in kept.splitlines()]
+        self.rows: list[dict[str, Any]] = _parsed(kept, path, remedy)
         """What stood in the file when it was opened."""
         self._file = path.open("ab", buffering=0)
         self._file.truncate(len(kept))
@@ -60,10 +68,10 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         RecordError: if it is missing or a line does not parse.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        whole = path.read_bytes()
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}; `dvc repro` makes it") from error
-    return [_parsed(line, path) for line in lines]
+    return _parsed(whole, path, _REMEDY)
 
 
 def read_records(path: Path, from_row: Callable[[dict[str, Any]], Record]) -> list[Record]:
@@ -79,8 +87,14 @@ def read_records(path: Path, from_row: Callable[[dict[str, Any]], Record]) -> li
         raise RecordError(f"{path} holds a line that is not as it was written ({error}); {_REMEDY}") from error
 
 
-def _parsed(line: bytes, path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(line))
-    except ValueError as error:
-        raise RecordError(f"{path} holds a line that is no JSON object: {line[:80]!r}; {_REMEDY}") from error
+def _parsed(lines: bytes, path: Path, remedy: str) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(lines.splitlines(), start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise RecordError(f"{path}, line {number} is no JSON object: {line[:80]!r}; {remedy}")
+        rows.append(row)
+    return rows

@@ -95,6 +95,7 @@ def draw(
     name: str,
     origin: str,
     temperature: float | None,
+    seed: int,
     expenses: Expenses,
 ) -> list[Draw]:
     """One completion for each request, in order; what each batch took is noted among the expenses.
@@ -103,8 +104,11 @@ def draw(
         name: names the journal; a name stands for one policy and one list of requests within a run of a stage.
         origin: who the candidates are said to be from.
         temperature: None for greedy.
+        seed: decides what is drawn. Policies are compared by one; drawn from again and again, one has to have several.
     """
-    journal = Journal(stage.folder / f"draws-{name}.jsonl")
+    # Which request a completion answers is told by its place alone.
+    remedy = "remove that line and all after it: what they held is sampled again"
+    journal = Journal(stage.folder / f"draws-{name}.jsonl", remedy=remedy)
     completions = [row["completion"] for row in journal.rows if "completion" in row]
     expenses.note(*(Cost(**row["cost"]) for row in journal.rows if "cost" in row))
     with progress(f"sampling {name}", total=len(requests), unit="completion") as bar:
@@ -112,8 +116,7 @@ def draw(
         while len(completions) < len(requests):
             start = len(completions)
             prompts = [request.prompt for request in requests[start : start + BATCH]]
-            seed = stage.params.seed * 1_000_003 + start
-            written, cost = _batch(policy, prompts, temperature=temperature, seed=seed)
+            written, cost = _batch(policy, prompts, temperature=temperature, seed=seed * 1_000_003 + start)
             # The cost first: what a kill cuts off is the end.
             journal.append([{"cost": asdict(cost)}, *({"completion": completion} for completion in written)])
             expenses.note(cost)

@@ -12,7 +12,7 @@ ARRIVALS = WORK / "retrain" / "arrivals.jsonl"
 
 def note_arrival(arrival: Arrival, path: Path = ARRIVALS) -> None:
     """Write down what became of a file."""
-    journal = Journal(path)
+    journal = _journal(path)
     journal.append([asdict(arrival)])
     journal.close()
 
@@ -21,7 +21,7 @@ def noted_arrivals(path: Path = ARRIVALS) -> list[Arrival]:
     """All that is not announced yet, in order; a file that waited and was then looked at again is told once."""
     if not path.exists():
         return []
-    journal = Journal(path)
+    journal = _journal(path)
     journal.close()
     rows = journal.rows
     last = {row["name"]: number for number, row in enumerate(rows)}
@@ -36,3 +36,7 @@ def noted_arrivals(path: Path = ARRIVALS) -> list[Arrival]:
 def forget_arrivals(path: Path = ARRIVALS) -> None:
     """They are announced."""
     path.unlink(missing_ok=True)
+
+
+def _journal(path: Path) -> Journal:
+    return Journal(path, remedy="remove that line: what it tells of is then not announced")

@@ -200,5 +200,6 @@ def _drawn(comparison: Comparison, role: str, problems: Mapping[str, Problem], e
         name=role,
         origin=role,
         temperature=params.retrain.temperature,
+        seed=params.seed,
         expenses=expenses,
     )

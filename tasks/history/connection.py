@@ -33,6 +33,8 @@ _NO_DATABASE = ("Cannot launch in-memory database in read-only mode",)
 _UNWRITABLE = ("Could not write file", "Could not fsync", "No space left")
 # DuckDB takes a SQLite file for one that an extension opens, and looks for that.
 _FOREIGN = ("sqlite_scanner",)
+# What is left of a Ctrl-C that came while DuckDB was at work.
+_INTERRUPTED = "Query interrupted"
 _NEWER_FORMAT = ("Trying to read a database file with version number",)
 
 # Within this process DuckDB does not lock but refuses or shares, depending on the mode, and turns are the process's; so
@@ -191,6 +193,10 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         raise _explanation(error, path) from error
+    except RuntimeError as error:
+        if str(error) == _INTERRUPTED:
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _explanation(error: duckdb.Error, path: Path) -> CudaL1Error:
@@ -200,9 +206,10 @@ def _explanation(error: duckdb.Error, path: Path) -> CudaL1Error:
     if _says(error, _FOREIGN):
         return RecordError(f"{path} is a SQLite file, not a history; it was left as it is, use another path")
     if _says(error, _DAMAGED + _NO_DATABASE):
+        words = "" if _says(error, _NO_DATABASE) else f" ({error})"  # there they are of something else
         return RecordError(
             f"{path} is damaged or not a DuckDB file; it was left as it is. Move it away and restore it from a copy: "
-            f"the next stage starts a new one ({error})"
+            f"the next stage starts a new one{words}"
         )
     if isinstance(error, duckdb.IOException | duckdb.OutOfMemoryException) or _says(error, _UNWRITABLE):
         return MachineError(f"{path} cannot be read or written; free some space or make it accessible ({error})")

@@ -24,15 +24,17 @@ OnTable = Callable[[str, int, int], None]
 def export_history(path: Path, folder: Path, *, on_table: OnTable = lambda table, done, total: None) -> dict[str, int]:
     """Write every table to the folder, which is replaced whole once all is written; returns the number of rows of each.
 
+    Where the folder is a link, the folder that it leads to is replaced and the link stays.
+
     Rows are sorted by their keys, and nothing tells when or where this was done: equal histories give equal bytes, as
     long as the DuckDB that writes them is the same.
 
     Raises:
-        RecordError: if the history cannot be read, or the folder holds something else.
+        RecordError: if the history cannot be read, or the folder holds something else, be it beside an export.
         HistoryBusyError: if other processes held the file for too long.
         MachineError: if the folder cannot be written.
     """
-    folder = folder.absolute()
+    folder = folder.resolve()  # a link would be moved aside itself
     aside = folder.with_name(f".{folder.name}.replaced")
     if not folder.exists() and aside.exists():
         aside.rename(folder)  # an export was killed between the two steps of the exchange
@@ -45,6 +47,7 @@ def export_history(path: Path, folder: Path, *, on_table: OnTable = lambda table
         partial.mkdir(parents=True)
         rows = _write_tables(path, partial, on_table)
         if folder.exists():
+            _require_nothing_else(folder, partial)
             folder.rename(aside)
         partial.rename(folder)
         shutil.rmtree(aside, ignore_errors=True)
@@ -85,6 +88,20 @@ def load_export(folder: Path, path: Path, *, on_table: OnTable = lambda table, d
         raise MachineError(f"{folder} cannot be read into {path}: {error}") from error
     with writing(path):
         pass  # migrates the rows with their tables
+
+
+def _require_nothing_else(folder: Path, partial: Path) -> None:
+    """Refuse to replace a folder with files that neither the export before nor the new one has written."""
+    try:
+        before = {f"{name}.parquet" for name in json.loads((folder / MANIFEST).read_text())["tables"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        before = set()  # damaged, or empty
+    others = sorted({file.name for file in folder.iterdir()} - {file.name for file in partial.iterdir()} - before)
+    if others:
+        raise RecordError(
+            f"{folder} holds {', '.join(others)} beside an export, and is left as it is; move it away or name another "
+            f"folder"
+        )
 
 
 def _write_tables(path: Path, folder: Path, on_table: OnTable) -> dict[str, int]:

@@ -12,7 +12,7 @@ TABLE_MACROS: dict[str, str] = {
         SELECT stage, started_at, results.run_id, results.split, device, protocol, baseline, num_problems,
                results.num_faster, results.num_faster / num_problems AS fast_p
         FROM (SELECT run_id, split, device, protocol, baseline, count(*) FILTER (best_speedup > p) AS num_faster
-              FROM run_results WHERE baseline IS NOT NULL GROUP BY ALL) AS results
+              FROM run_results WHERE baseline IS NOT NULL AND num_verdicts > 0 GROUP BY ALL) AS results
         JOIN (SELECT run_id, split, count(*) AS num_problems FROM run_problems GROUP BY ALL) USING (run_id, split)
         JOIN runs USING (run_id)
     """,

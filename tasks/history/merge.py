@@ -12,7 +12,13 @@ from tasks.history.copies import migrated_copy
 from tasks.history.tables import Table, literal, quoted, tables_of
 
 RUNS = "runs"
-NAMED_CONFLICTS = 20
+PROMPTS = "prompts"
+NAMED_CONFLICTS = 3
+_PROMPTS_OF_KEPT_SAMPLES = """
+    FROM (SELECT prompt_id FROM other.main.samples SEMI JOIN main.samples USING (run_id, step, number))
+    EXCEPT (SELECT prompt_id FROM other.main.samples ANTI JOIN main.samples USING (run_id, step, number))
+"""
+"""The other file's prompts whose every sample is here already: it stays as it is here, and has its own prompt."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +42,8 @@ def merge_history(
 ) -> list[TableMerge]:
     """Add all rows of one history to another, or none. The source stays as it is, also when it is of an older version.
 
-    A text that both found is one candidate; who found it first stays as it is here.
+    A text that both found is one candidate; who found it first stays as it is here. So does a sample under the same
+    number, and the prompt that the other file has for it is left out.
 
     Args:
         on_table: told of each table before it is merged, with its place and how many there are.
@@ -68,7 +75,9 @@ def _merge_table(connection: duckdb.DuckDBPyConnection, table: Table, source: Pa
             f"({', '.join(columns)}), such as {keys[0]}; nothing of it was merged"
         )
     is_new = f"ANTI JOIN {ours} USING ({table.order})" if table.other_columns else f"EXCEPT FROM {ours}"
-    ((num_added,),) = connection.execute(f"INSERT INTO {ours} BY NAME FROM {theirs} {is_new}").fetchall()
+    # Prompts come before samples in the order of tables: those that are here are those from before the merge.
+    is_wanted = f"WHERE prompt_id NOT IN ({_PROMPTS_OF_KEPT_SAMPLES})" if table.name == PROMPTS else ""
+    ((num_added,),) = connection.execute(f"INSERT INTO {ours} BY NAME FROM {theirs} {is_new} {is_wanted}").fetchall()
     ((num_rows,),) = connection.execute(f"SELECT count(*) FROM {theirs}").fetchall()
     return TableMerge(
         table=table.name,

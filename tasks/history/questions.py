@@ -5,10 +5,11 @@ Light enough for the command line, where polars would cost as much as the questi
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import duckdb
 
@@ -27,6 +28,8 @@ _WALLS = (
 )
 _MISSING_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
 _NEAR_COUNT = 3
+_AGAIN_S = 0.05
+_Found = TypeVar("_Found")
 
 
 class Answer:
@@ -48,15 +51,32 @@ def ask(path: Path, sql: str, *, max_rows: int | None = None, may_read_files: bo
         HistoryBusyError: if a writer held the file for too long.
     """
     with _asking(path, sql, may_read_files=may_read_files) as connection:
-        asked = connection.execute(sql)
-        rows = asked.fetchall() if max_rows is None else asked.fetchmany(max_rows)
-        return Answer([name for name, *_ in asked.description], rows)
+
+        def answer() -> Answer:
+            asked = connection.execute(sql)
+            rows = asked.fetchall() if max_rows is None else asked.fetchmany(max_rows)
+            return Answer([name for name, *_ in asked.description], rows)
+
+        return _interruptible(connection, answer)
 
 
 def ask_for_table(path: Path, sql: str, *, may_read_files: bool = False) -> "pyarrow.Table":
     """Like ask, but all rows as a table of typed columns, which a Parquet file can hold."""
     with _asking(path, sql, may_read_files=may_read_files) as connection:
-        return connection.sql(sql).to_arrow_table()
+        return _interruptible(connection, lambda: connection.sql(sql).to_arrow_table())
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, asked: Callable[[], _Found]) -> _Found:
+    """What it comes to. Ctrl-C ends it: on its own DuckDB hears of that only between some steps of a query."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        found = thread.submit(asked)
+        try:
+            return found.result()
+        except KeyboardInterrupt:
+            while not found.done():
+                connection.interrupt()  # which does nothing to a query that is about to begin, hence again
+                wait([found], timeout=_AGAIN_S)
+            raise
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 # In order: a view may use those before it. All of them but hacks_caught read the summaries, never every verdict.
 STATISTICS_VIEWS: dict[str, str] = {
+    # A row without verdicts holds only what judging baselines took.
     "run_results": """
         SELECT runs.stage, runs.started_at, results.* FROM summaries.results AS results JOIN runs USING (run_id)
     """,
@@ -27,7 +28,7 @@ STATISTICS_VIEWS: dict[str, str] = {
                exp(sum(sum_ln_speedup) / sum(num_verdicts)) AS geomean_speedup,
                list_median(flatten(list(speedups))) AS median_speedup, max(best_speedup) AS best_speedup,
                sum(num_faster) / sum(num_verdicts) AS faster_share
-        FROM run_results WHERE baseline IS NOT NULL
+        FROM run_results WHERE baseline IS NOT NULL AND num_verdicts > 0
         GROUP BY ALL
     """,
     # A win is a problem on which a run found the first candidate that is faster beyond doubt.
@@ -43,7 +44,8 @@ STATISTICS_VIEWS: dict[str, str] = {
         LEFT JOIN (SELECT run_id, sum(seconds) AS other_seconds, sum(prompt_tokens + answer_tokens)::BIGINT AS tokens,
                           sum(price_usd) AS price_usd FROM costs GROUP BY run_id) USING (run_id)
         LEFT JOIN (SELECT run_id, count(DISTINCT problem_id) AS num_wins FROM summaries.speedups
-                   WHERE speedup_low > 1 AND baseline = 'eager' GROUP BY run_id) USING (run_id)
+                   WHERE speedup_low > 1 AND baseline = 'eager' AND NOT starts_with(origin, 'baseline:')
+                   GROUP BY run_id) USING (run_id)
         WHERE judging_seconds IS NOT NULL OR other_seconds IS NOT NULL
     """,
     # Within each problem, what candidates with a rewrite reach over what candidates of other rewrites do.

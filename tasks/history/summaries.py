@@ -19,16 +19,21 @@ SUMMARIES: dict[str, str] = {
               (SELECT candidate_id FROM verdicts WHERE status IN ('wrong_output', 'cheated') AND $touched)
         GROUP BY ALL
     """,
-    # One row per run, problem and way of timing it; without a baseline, of what was not timed. A run pays for a verdict
-    # unless it was reached before the run began.
+    # One row per run, problem and way of timing it; without a baseline, of what was not timed. Other ways of running
+    # the reference are yardsticks and no results, but judging them takes time too. A run pays for a verdict unless it
+    # was reached before the run began.
     "results": """
-        SELECT run_id, verdicts.problem_id, run_problems.split, device, protocol, baseline, count(*) AS num_verdicts,
-               count(DISTINCT candidate_id) AS num_candidates, list(speedup) AS speedups,
-               sum(ln(speedup)) AS sum_ln_speedup, max(speedup) AS best_speedup,
-               count(*) FILTER (speedup > 1) AS num_faster,
+        SELECT run_id, verdicts.problem_id, run_problems.split, device, protocol, baseline,
+               count(*) FILTER (is_kernel) AS num_verdicts,
+               count(DISTINCT candidate_id) FILTER (is_kernel) AS num_candidates,
+               coalesce(list(speedup) FILTER (is_kernel), []) AS speedups,
+               sum(ln(speedup)) FILTER (is_kernel) AS sum_ln_speedup, max(speedup) FILTER (is_kernel) AS best_speedup,
+               count(*) FILTER (is_kernel AND speedup > 1) AS num_faster,
                coalesce(sum(seconds) FILTER (judged_at >= started_at), 0) AS judging_seconds
         FROM run_verdicts
         JOIN verdicts USING (verdict_id)
+        JOIN (SELECT candidate_id, NOT starts_with(origin, 'baseline:') AS is_kernel FROM candidates)
+             USING (candidate_id)
         JOIN runs USING (run_id)
         JOIN run_problems USING (run_id, problem_id)
         WHERE $touched

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import logging
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ from tasks.judge.verdict import Verdict
 from tasks.problems.problem import PRECISIONS, Problem, Split
 from tasks.variants.candidate import Candidate
 
+logger = logging.getLogger(__name__)
+
+NEEDED = ("id", "ref", "candidate")
+FIELDS = (*NEEDED, "precision")
+"""Of a line of a file of cases."""
 MAX_FILE_BYTES = 1 << 20
 LONGEST_NAME = 80
 PRIVATE = ("candidate_id", "problem_id", "settled")
@@ -112,7 +118,8 @@ def read_cases(path: Path, *, precision: str = "fp32") -> list[Case]:
     """The cases of a file with lines ``{"id", "ref", "candidate"}``, and all the texts that they name.
 
     "ref" and "candidate" are sources if they have a line break, else paths relative to the file's folder. A text that
-    cannot be read is for the judge to answer; a line that is no case is not.
+    cannot be read is for the judge to answer; a line that is no case is not. Other fields are left alone, and a warning
+    names them.
 
     Args:
         precision: of the lines that have no "precision".
@@ -125,11 +132,12 @@ def read_cases(path: Path, *, precision: str = "fp32") -> list[Case]:
     except (OSError, UnicodeDecodeError) as error:
         raise RecordError(f"{path} cannot be read: {error}") from error
     text = functools.cache(functools.partial(Text.of_value, folder=path.parent))  # many cases share a reference
-    return [
-        _case(line, where=f"{path}, line {number}", text=text, precision=precision)
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
+    wheres = {f"{path}, line {number}": line for number, line in enumerate(lines, start=1) if line.strip()}
+    rows = {where: _row(line, where=where) for where, line in wheres.items()}
+    if others := dict.fromkeys(name for row in rows.values() for name in row if name not in FIELDS):
+        words = "%s has fields that mean nothing here: %s; a case has %s"
+        logger.warning(words, path, ", ".join(others), ", ".join(FIELDS))
+    return [_case(row, where=where, text=text, precision=precision) for where, row in rows.items()]
 
 
 def verdict_row(case: Case, verdict: Verdict, *, tier: str) -> dict[str, Any]:
@@ -163,17 +171,25 @@ def verdict_row(case: Case, verdict: Verdict, *, tier: str) -> dict[str, Any]:
     }
 
 
-def _case(line: str, *, where: str, text: Callable[..., Text], precision: str) -> Case:
+def _row(line: str, *, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-        case_id, reference, candidate = row["id"], row["ref"], row["candidate"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RecordError(f'{where} is no case {{"id", "ref", "candidate"}}: {error!r} in {line[:80]!r}') from error
-    slips = difflib.get_close_matches("precision", row, n=1, cutoff=0.8)  # other fields are left alone
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f'{where} is no case {{"id", "ref", "candidate"}}: {error} in {line[:80]!r}') from error
+    if not isinstance(row, dict):
+        raise RecordError(f'{where} is no case {{"id", "ref", "candidate"}}: {line[:80]!r} is no JSON object')
+    if missing := [name for name in NEEDED if name not in row]:
+        raise RecordError(f'{where} is no case {{"id", "ref", "candidate"}}: {line[:80]!r} lacks {", ".join(missing)}')
+    return row
+
+
+def _case(row: dict[str, Any], *, where: str, text: Callable[..., Text], precision: str) -> Case:
+    case_id, reference, candidate = (row[name] for name in NEEDED)
+    slips = difflib.get_close_matches("precision", row, n=1, cutoff=0.8)  # other fields change no verdict
     if slips and "precision" not in row:
         raise RecordError(f"{where}: {slips[0]!r} is no field of a case; is 'precision' meant?")
     if not isinstance(case_id, str | int) or not isinstance(reference, str) or not isinstance(candidate, str):
-        raise RecordError(f"{where}: id must be a string or an integer, ref and candidate strings; got {line[:80]!r}")
+        raise RecordError(f"{where}: id must be a string or an integer, ref and candidate strings; got {str(row)[:80]}")
     try:
         return Case(
             case_id=case_id,

@@ -1,6 +1,6 @@
 """The typed view of params.yaml."""
 
-from tasks.params.document import apply_profile, as_document, load_params, read_document
+from tasks.params.document import apply_profile, as_document, load_params, parse_yaml, read_document, write_yaml
 from tasks.params.engine import EngineParams
 from tasks.params.generation import GenerateVariantsParams, GeneratorParams
 from tasks.params.policy import AdapterParams, PolicyParams
@@ -40,5 +40,7 @@ __all__ = [
     "apply_profile",
     "as_document",
     "load_params",
+    "parse_yaml",
     "read_document",
+    "write_yaml",
 ]

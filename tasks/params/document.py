@@ -1,5 +1,6 @@
 """Reading params.yaml, checking it, and laying its profiles over it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,21 @@ from pydantic import TypeAdapter, ValidationError
 from tasks.errors import ParamsError
 from tasks.params.consistency import inconsistencies
 from tasks.params.sections import Params
+
+# YAML 1.1, which PyYAML reads, takes 1e-3 for a text, since it has no point; everybody else takes it for a number.
+_SCIENTIFIC = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+\Z")
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, with the numbers of YAML 1.2."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes around texts that the loader would take for numbers."""
+
+
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver("tag:yaml.org,2002:float", _SCIENTIFIC, list("-+.0123456789"))
 
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
@@ -40,12 +56,30 @@ def read_document(path: Path) -> dict[str, Any]:
         ParamsError: if it cannot be read or is not a mapping.
     """
     try:
-        document = yaml.safe_load(path.read_text())
+        document = parse_yaml(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ParamsError(f"{path} cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise ParamsError(f"{path} must hold sections such as 'seed: 0', but holds {document!r}")
     return document
+
+
+def parse_yaml(text: str) -> Any:
+    """What the text of params.yaml, or of one of its values, says.
+
+    Raises:
+        yaml.YAMLError: if it is no YAML.
+    """
+    loader = _Loader(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
+
+
+def write_yaml(document: dict[str, Any]) -> str:
+    """The document as a text that parse_yaml reads again."""
+    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False))
 
 
 def apply_profile(document: dict[str, Any], name: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The section policy: the model that is trained, how it is held in memory and how it writes."""
 
+import os
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tasks.params.fields import Count, Integer, Positive, Real, section
 
@@ -23,7 +24,7 @@ class AdapterParams:
 class PolicyParams:
     """The model that is trained, and how it writes."""
 
-    model: str | None
+    model: Annotated[str, AfterValidator(os.path.expanduser)] | None
     """Name or path of a pretrained causal language model of transformers; null makes a small one from scratch."""
     prompt_style: Literal["compact", "instruct"]
     """compact: bare code, for small models; instruct: the paper's full prompt with its three sections."""

@@ -79,7 +79,8 @@ def problem_table(rows: Sequence[SummaryRow], *, device: str, protocol: str) -> 
             f"solved: share of problems with a correct sample; fast_p: share of problems whose best sample is more "
             f"than p times as fast as eager; distinct: share of samples left when equal texts count once; copied: "
             f"share of samples whose text is one of the exemplars their prompt showed; vs: geomean of correct samples "
-            f"over that baseline, best being the fastest of all for each problem. "
+            f"over that baseline, best being the fastest of all and eager for each problem. Problems on which a "
+            f"baseline failed or timed out are left out over that one, not over the best, which may thus be higher. "
             f"{device}, protocol {protocol}."
         ),
     )

@@ -1,5 +1,6 @@
 """Checkpoints of a trainer: written every so often, told whole from half-written ones, and found again."""
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -75,14 +76,25 @@ class CheckpointCallback(TrainerCallback):
                 f"{REMEDY}"
             )
         if team().is_first:
-            # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment.
+            # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment, also
+            # on the disk, should the power fail.
             written = self._folder / f"checkpoint-{state.global_step}"
+            _flush(written)
             partial = written / f".{_MARKER}.partial"
             partial.write_text(_form())
             partial.replace(written / _MARKER)
+            _flush(written)
             _remove_others(self._folder, written.name)
         self._saved_at = time.monotonic()
         self._interval_s = INTERVAL_S * max(1.0, (self._saved_at - self._asked_at) / UNNOTICED_S)
+
+
+def damaged(checkpoint: Path, error: Exception) -> TrainingError:
+    """What is said of a checkpoint that bears its marker and cannot be read all the same."""
+    return TrainingError(
+        f"{checkpoint} cannot be read: {type(error).__name__}: {error}. Put back what is missing, or delete "
+        f"{checkpoint.parent} to begin this training anew"
+    )
 
 
 def is_finite(model: PreTrainedModel) -> bool:
@@ -114,6 +126,16 @@ def _form() -> str:
     if not engine.zero_stage:
         return "without DeepSpeed"
     return f"under ZeRO-{engine.zero_stage} in {engine.size} processes with offload {engine.offload}"
+
+
+def _flush(folder: Path) -> None:
+    """Wait until a folder and all in it are on the disk."""
+    for path in (*folder.rglob("*"), folder, folder.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _remove_others(folder: Path, kept: str) -> None:

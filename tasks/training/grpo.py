@@ -20,6 +20,7 @@ from tasks.problems.problem import Problem
 from tasks.training.checkpoints import (
     CheckpointCallback,
     checkpointed_steps,
+    damaged,
     newest_checkpoint,
     settle,
 )
@@ -165,7 +166,7 @@ def _trainer(
     **others: Any,
 ) -> ContrastiveTrainer:
     with said_to_be_too_large("a second model, for contrastive_rl.kl_beta,", remedy="Set that to 0"):
-        reference_model = copy.deepcopy(policy.model) if params.kl_beta else None
+        reference_model = copy.deepcopy(policy.model).eval() if params.kl_beta else None
     order = _order(len(problems), params, seed=seed)
     trainer = ContrastiveTrainer(
         policy=policy,
@@ -206,7 +207,10 @@ def _reward_scale(
 ) -> RewardScale:
     scale = RewardScale(clip=clip)
     if checkpoint:
-        scale.load_state_dict(json.loads((checkpoint / _SCALE_FILE).read_text()))
+        try:
+            scale.load_state_dict(json.loads((checkpoint / _SCALE_FILE).read_text()))
+        except (OSError, ValueError, KeyError) as error:
+            raise damaged(checkpoint, error) from error
         return scale
     for problem in problems:
         for exemplar in pool.of(problem.problem_id):
@@ -246,6 +250,8 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         # Rewards are normalised per problem already; dividing by a group's spread again would blow up the noise of
         # groups that agree.
         scale_rewards="none",
+        # Sampling has none, nor has what the policy is held to: with it, ratios and divergences would be of that.
+        disable_dropout=True,
         # Running into the limit is a failure like any other; masked, it could not be unlearnt.
         mask_truncated_completions=False,
     )

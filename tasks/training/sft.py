@@ -141,11 +141,13 @@ class _CompletionTrainer(SFTTrainer):
         if inputs["input_ids"].is_cuda or model is not self.model:
             return super().compute_loss(model, inputs, *others, **named)
         labels = inputs["labels"][:, 1:]
-        whole = within(model)
         read = {name: value for name, value in inputs.items() if name != "labels"}
-        hidden = whole.base_model(**read, use_cache=False).last_hidden_state[:, :-1]
         is_scored = labels != -100
-        logits = whole.get_output_embeddings()(hidden[is_scored]).float()
+        # The model itself makes logits of what its head gives, which some scale or cap.
+        whole = within(model)
+        head = whole.get_output_embeddings()
+        with head.register_forward_pre_hook(lambda _, given: (given[0][:, :-1][is_scored],)):
+            logits = whole(**read, use_cache=False).logits.float()
         targets = labels[is_scored]
         with torch.no_grad():
             likeliest = logits.amax(dim=-1)  # argmax, which also says where, takes a processor 30 times as long

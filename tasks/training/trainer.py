@@ -1,8 +1,9 @@
 """What every trainer here shares: arguments that keep it quiet and deterministic, and its curve."""
 
+import contextlib
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -19,8 +20,9 @@ from transformers import (
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from trl import GRPOConfig, SFTConfig
 
+from tasks.errors import CudaL1Error
 from tasks.training.acceleration import accelerated
-from tasks.training.checkpoints import newest_checkpoint, updates_per_step
+from tasks.training.checkpoints import damaged, newest_checkpoint, updates_per_step
 from tasks.training.preemption import Preemption
 from tasks.training.sharding import deepspeed_settings, fetch_whole_layers
 from tasks.training.team import team
@@ -79,7 +81,7 @@ def trainer_config(
         adam_beta1=0.9,
         adam_beta2=0.95,
         max_grad_norm=1.0,
-        lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_type="cosine_warmup_with_min_lr",  # others begin at 0, and the first step's answers would be lost
         lr_scheduler_kwargs={"min_lr_rate": 0.1},
         **arguments,
     )
@@ -96,7 +98,8 @@ def run(
 
     Raises:
         PreemptedError: if this process was asked to end; a checkpoint has the steps until then.
-        TrainingError: if weights or gradients are not finite, or no row of a batch fits into memory.
+        TrainingError: if weights or gradients are not finite, no row of a batch fits into memory, or the checkpoint
+            cannot be read.
         MachineError: if what training keeps beside a batch does not fit.
     """
     preemption = preemption or Preemption()
@@ -107,7 +110,10 @@ def run(
     packing = bool(getattr(trainer, "padding_free", False))
     if team().engine.zero_stage == 3 and team().engine.offload != "nvme":  # where few buffers wait, for a weight each
         fetch_whole_layers(cast(PreTrainedModel, trainer.model))
+    begun = _Begun()
+    trainer.add_callback(begun)
     with (
+        _said_to_be_damaged(newest, begun),
         preemption.awaited(),
         own_turns.held(training_devices()),
         accelerated(cast(PreTrainedModel, trainer.model), packing=packing, compiles=team().engine.compiles),
@@ -124,6 +130,27 @@ def run(
     updates = updates_per_step(trainer.args)
     logged = [logs for logs in trainer.state.log_history if "loss" in logs]
     return [{"step": logs["step"] // updates, **_row(logs, keys)} for logs in logged]
+
+
+class _Begun(TrainerCallback):
+    """Knows whether the first step has begun: whatever is read from a checkpoint has been read by then."""
+
+    is_so = False
+
+    def on_step_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        self.is_so = True
+
+
+@contextlib.contextmanager
+def _said_to_be_damaged(checkpoint: Path | None, begun: _Begun) -> Iterator[None]:
+    try:
+        yield
+    except CudaL1Error:
+        raise
+    except Exception as error:
+        if checkpoint is None or begun.is_so:
+            raise
+        raise damaged(checkpoint, error) from error
 
 
 def _make_whole(trainer: Trainer) -> None:
