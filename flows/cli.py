@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         status = int(parsed.run(parsed) or 0)
-        sys.stdout.flush()  # here it can be said that this fails, at interpreter exit not
+        if sys.stdout:  # which may be closed
+            sys.stdout.flush()  # here it can be said that this fails, at interpreter exit not
         return status
     except MachineError as error:
         return _complain(error, CANNOT)

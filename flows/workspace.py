@@ -104,7 +104,7 @@ def _require_ours(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise MachineError(f"{folder} is a file; a workspace is a folder")
     config = folder / ".dvc" / "config"
-    if not folder.exists() or (config.is_file() and NO_SCM in config.read_text()):
+    if not folder.exists() or (config.is_file() and NO_SCM in config.read_text(errors="replace")):
         return
     held = sorted(path.name for path in folder.iterdir())
     if place.is_relative_to(Path("work").resolve()):

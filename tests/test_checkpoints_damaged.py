@@ -21,9 +21,12 @@ def cut(path: Path) -> None:
         ("optimizer.pt", cut),
         ("model.safetensors", cut),
         ("trainer_state.json", cut),
+        ("optimizer.pt", Path.unlink),
+        ("scheduler.pt", Path.unlink),
         ("reward_scale.json", Path.unlink),
+        ("reward_scale.json", lambda path: path.write_text("[]")),
     ],
-    ids=["optimiser", "weights", "state", "rewards"],
+    ids=["optimiser", "weights", "state", "no optimiser", "no schedule", "no rewards", "other rewards"],
 )
 def test_a_damaged_checkpoint_is_named_with_the_remedy(training, name, harm, tmp_path, monkeypatch):
     if training is test_sft and name == "reward_scale.json":
@@ -32,6 +35,6 @@ def test_a_damaged_checkpoint_is_named_with_the_remedy(training, name, harm, tmp
     training.train(tmp_path, steps=2)
     newest = newest_checkpoint(tmp_path)
     harm(newest / name)
-    with pytest.raises(TrainingError, match=rf"{newest} cannot be read: .*delete {tmp_path} to begin this training"):
+    with pytest.raises(TrainingError, match=rf"cannot go on after {newest}: .*delete {tmp_path} to begin"):
         training.train(tmp_path, steps=4)
     assert newest_checkpoint(tmp_path) == newest

@@ -165,11 +165,18 @@ def test_a_query_that_cannot_be_answered_names_the_file_and_changes_nothing(hist
 def test_ctrl_c_while_duckdb_is_at_work_is_ctrl_c(history):
     history.append(run())
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest may have been started to ignore it
-    pressed = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    pressed.start()
+    pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    sql = "SELECT count(*) FROM range(10000000) a, range(1000000) b WHERE a.range % 7 = b.range"
+
+    def ask_for_minutes() -> None:
+        with reading(history.path) as connection:
+            pressed.start()
+            for _ in range(1000):  # some queries hear nothing of it until they are over
+                connection.execute(sql)
+
     try:
-        with pytest.raises(KeyboardInterrupt), reading(history.path) as connection:
-            connection.execute("SELECT count(*) FROM range(100000000) a, range(1000000) b WHERE a.range % 7 = b.range")
+        with pytest.raises(KeyboardInterrupt):
+            ask_for_minutes()
     finally:
         pressed.cancel()
         signal.signal(signal.SIGINT, before)

@@ -9,7 +9,6 @@ from flows.parts.journal import Journal, read_rows
 from flows.parts.sampling import draw
 from flows.retraining.arrivals import noted_arrivals
 from tasks.errors import RecordError
-from tasks.params import CheckerParams, Params
 
 
 def test_rows_come_back_in_order(tmp_path):
@@ -61,8 +60,7 @@ def draw_again(path):
 
 
 def ask_again(path):
-    stage = SimpleNamespace(folder=path.parent, params=Params())
-    Inquiry(stage, {}, CheckerParams(), None)
+    Inquiry(SimpleNamespace(folder=path.parent, params=SimpleNamespace(judge=None)), {}, None, None)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +71,8 @@ def ask_again(path):
         pytest.param(
             "rollouts.jsonl", lambda path: Drawn(path.parent, done_steps=1), "delete .*begins anew", id="steps"
         ),
+        pytest.param("draws-sft.jsonl", draw_again, 'remove all from .* "cost" .* sampled again', id="completions"),
+        pytest.param("opinions.jsonl", ask_again, "remove that line: .* missing", id="opinions"),
         pytest.param("candidates.jsonl", lambda path: Drawn(path.parent, done_steps=1), "delete .*anew", id="texts"),
     ],
 )

@@ -17,6 +17,7 @@ from flows.sft import sft
 from tasks.errors import MachineError, PolicyError
 from tasks.params import AdapterParams
 from tasks.training import checkpoints as checkpointing
+from tasks.training.adapters import within
 from tasks.training.policy import encode_prompt, load_policy, save_policy
 from tasks.training.sampling import sample
 from tests.test_grpo import train as train_grpo
@@ -197,9 +198,13 @@ def test_a_policy_learns_from_rewards(tmp_path, way):
     assert not torch.equal(logits(made), before)
 
 
-def test_what_is_rewarded_is_compared_without_dropout(tmp_path):
-    adapter = AdapterParams(rank=4, alpha=8, dropout=0.5)
-    made = loaded(pretrained(tmp_path / "base"), adapter=adapter, context_tokens=POSITIONS)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_rewarded_is_compared_without_dropout(tmp_path, way):
+    adapter = AdapterParams(rank=4, alpha=8, dropout=0.5) if way == "adapter" else None
+    made = loaded(pretrained(tmp_path / "base"), adapter=adapter, context_tokens=POSITIONS, attention="eager")
+    if way == "whole":
+        for layer in within(made.model).model.layers:
+            layer.self_attn.attention_dropout = 0.5
     train(tmp_path / "taught", made=made, steps=4, learning_rate=1e-2)  # a new adapter changes nothing at first
     made.model.generation_config.eos_token_id = list(range(60, 200))
     rows, _ = train_grpo(tmp_path / "run", made=made, steps=1, kl_beta=0.1)

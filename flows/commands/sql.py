@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import math
-import os
 import shutil
 import sys
 from collections import Counter
@@ -66,8 +65,10 @@ def _sql(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None
 
 def _query(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str:
     try:
-        given = sys.stdin.buffer.read() if arguments.query == "-" else os.fsencode(arguments.query)
-        return given.decode()
+        if arguments.query == "-":
+            return sys.stdin.buffer.read().decode()
+        arguments.query.encode()
+        return str(arguments.query)
     except UnicodeError:
         parser.error("the question is not UTF-8")
 

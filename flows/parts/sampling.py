@@ -107,7 +107,7 @@ def draw(
         seed: decides what is drawn. Policies are compared by one; drawn from again and again, one has to have several.
     """
     # Which request a completion answers is told by its place alone.
-    remedy = "remove that line and all after it: what they held is sampled again"
+    remedy = 'remove all from the last line with "cost" before it on: what they held is sampled again'
     journal = Journal(stage.folder / f"draws-{name}.jsonl", remedy=remedy)
     completions = [row["completion"] for row in journal.rows if "completion" in row]
     expenses.note(*(Cost(**row["cost"]) for row in journal.rows if "cost" in row))

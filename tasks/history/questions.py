@@ -69,11 +69,12 @@ def ask_for_table(path: Path, sql: str, *, may_read_files: bool = False) -> "pya
 def _interruptible(connection: duckdb.DuckDBPyConnection, asked: Callable[[], _Found]) -> _Found:
     """What it comes to. Ctrl-C ends it: on its own DuckDB hears of that only between some steps of a query."""
     with ThreadPoolExecutor(max_workers=1) as thread:
-        found = thread.submit(asked)
+        found = None
         try:
+            found = thread.submit(asked)
             return found.result()
         except KeyboardInterrupt:
-            while not found.done():
+            while found and not found.done():
                 connection.interrupt()  # which does nothing to a query that is about to begin, hence again
                 wait([found], timeout=_AGAIN_S)
             raise

@@ -1,5 +1,6 @@
 """Checkpoints of a trainer: written every so often, told whole from half-written ones, and found again."""
 
+import contextlib
 import os
 import shutil
 import time
@@ -90,11 +91,23 @@ class CheckpointCallback(TrainerCallback):
 
 
 def damaged(checkpoint: Path, error: Exception) -> TrainingError:
-    """What is said of a checkpoint that bears its marker and cannot be read all the same."""
+    """What is said of a checkpoint that bears its marker and after which training cannot go on all the same."""
     return TrainingError(
-        f"{checkpoint} cannot be read: {type(error).__name__}: {error}. Put back what is missing, or delete "
-        f"{checkpoint.parent} to begin this training anew"
+        f"training cannot go on after {checkpoint}: {type(error).__name__}: {error}. If the checkpoint is damaged, put "
+        f"back what is missing, or delete {checkpoint.parent} to begin this training anew"
     )
+
+
+def require_complete(checkpoint: Path) -> None:
+    """Refuse a checkpoint without what transformers would do without, beginning with moments and rates of its own.
+
+    Raises:
+        TrainingError: with the name of what is missing.
+    """
+    if not team().engine.zero_stage:  # DeepSpeed has files of its own, and misses them
+        for name in ("optimizer.pt", "scheduler.pt"):
+            if not (checkpoint / name).is_file():
+                raise damaged(checkpoint, FileNotFoundError(f"there is no {name}"))
 
 
 def is_finite(model: PreTrainedModel) -> bool:
@@ -132,10 +145,10 @@ def _flush(folder: Path) -> None:
     """Wait until a folder and all in it are on the disk."""
     for path in (*folder.rglob("*"), folder, folder.parent):
         descriptor = os.open(path, os.O_RDONLY)
-        try:
+        # Not every file system of a network can do so with folders.
+        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
             os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def _remove_others(folder: Path, kept: str) -> None:

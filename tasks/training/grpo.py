@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOConfig
@@ -184,9 +185,20 @@ def _trainer(
         ],
         **others,
     )
+    _drop_nothing_out(policy.model)
     if reference_model is not None:
         trainer.penalise_divergence(reference_model, weight=params.kl_beta)
     return trainer
+
+
+def _drop_nothing_out(model: torch.nn.Module) -> None:
+    """Set every dropout to 0: sampling has none, and ratios and divergences would be of that."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+            module.p = 0.0
+        for name, value in vars(module).items():
+            if "dropout" in name and isinstance(value, float):  # what functions are given, such as attention's
+                setattr(module, name, 0.0)
 
 
 class _ScaleCallback(TrainerCallback):
@@ -209,7 +221,7 @@ def _reward_scale(
     if checkpoint:
         try:
             scale.load_state_dict(json.loads((checkpoint / _SCALE_FILE).read_text()))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(checkpoint, error) from error
         return scale
     for problem in problems:
@@ -250,8 +262,6 @@ def _config(policy: Policy, params: ContrastiveRLParams, *, checkpoints: Path, s
         # Rewards are normalised per problem already; dividing by a group's spread again would blow up the noise of
         # groups that agree.
         scale_rewards="none",
-        # Sampling has none, nor has what the policy is held to: with it, ratios and divergences would be of that.
-        disable_dropout=True,
         # Running into the limit is a failure like any other; masked, it could not be unlearnt.
         mask_truncated_completions=False,
     )

@@ -146,8 +146,8 @@ class _CompletionTrainer(SFTTrainer):
         # The model itself makes logits of what its head gives, which some scale or cap.
         whole = within(model)
         head = whole.get_output_embeddings()
-        with head.register_forward_pre_hook(lambda _, given: (given[0][:, :-1][is_scored],)):
-            logits = whole(**read, use_cache=False).logits.float()
+        with head.register_forward_pre_hook(lambda _, given: (given[0][:, :-1][is_scored][None],)):
+            logits = whole(**read, use_cache=False).logits[0].float()
         targets = labels[is_scored]
         with torch.no_grad():
             likeliest = logits.amax(dim=-1)  # argmax, which also says where, takes a processor 30 times as long

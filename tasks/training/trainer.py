@@ -22,7 +22,7 @@ from trl import GRPOConfig, SFTConfig
 
 from tasks.errors import CudaL1Error
 from tasks.training.acceleration import accelerated
-from tasks.training.checkpoints import damaged, newest_checkpoint, updates_per_step
+from tasks.training.checkpoints import damaged, newest_checkpoint, require_complete, updates_per_step
 from tasks.training.preemption import Preemption
 from tasks.training.sharding import deepspeed_settings, fetch_whole_layers
 from tasks.training.team import team
@@ -98,14 +98,16 @@ def run(
 
     Raises:
         PreemptedError: if this process was asked to end; a checkpoint has the steps until then.
-        TrainingError: if weights or gradients are not finite, no row of a batch fits into memory, or the checkpoint
-            cannot be read.
+        TrainingError: if weights or gradients are not finite, no row of a batch fits into memory, or training cannot
+            go on after the checkpoint.
         MachineError: if what training keeps beside a batch does not fit.
     """
     preemption = preemption or Preemption()
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(preemption)
     newest = newest_checkpoint(checkpoints)
+    if newest:
+        require_complete(newest)
     trainer.add_callback(YieldingCallback)
     packing = bool(getattr(trainer, "padding_free", False))
     if team().engine.zero_stage == 3 and team().engine.offload != "nvme":  # where few buffers wait, for a weight each
@@ -113,7 +115,7 @@ def run(
     begun = _Begun()
     trainer.add_callback(begun)
     with (
-        _said_to_be_damaged(newest, begun),
+        _said_of_the_checkpoint(newest, begun),
         preemption.awaited(),
         own_turns.held(training_devices()),
         accelerated(cast(PreTrainedModel, trainer.model), packing=packing, compiles=team().engine.compiles),
@@ -142,10 +144,11 @@ class _Begun(TrainerCallback):
 
 
 @contextlib.contextmanager
-def _said_to_be_damaged(checkpoint: Path | None, begun: _Begun) -> Iterator[None]:
+def _said_of_the_checkpoint(checkpoint: Path | None, begun: _Begun) -> Iterator[None]:
+    """What fails before the first step after a checkpoint is named with it, whose fault it may be."""
     try:
         yield
-    except CudaL1Error:
+    except (CudaL1Error, MemoryError, torch.AcceleratorError):
         raise
     except Exception as error:
         if checkpoint is None or begun.is_so:
