@@ -14,23 +14,27 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
 
 
-@pytest.mark.parametrize("training", [test_sft, test_grpo], ids=["sft", "grpo"])
+HARMS = {
+    "optimiser": ("optimizer.pt", cut),
+    "weights": ("model.safetensors", cut),
+    "state": ("trainer_state.json", cut),
+    "no optimiser": ("optimizer.pt", Path.unlink),
+    "no schedule": ("scheduler.pt", Path.unlink),
+}
+HARMS_TO_REWARDS = {
+    "no rewards": ("reward_scale.json", Path.unlink),
+    "other rewards": ("reward_scale.json", lambda path: path.write_text("[]")),
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "harm"),
+    ("training", "name", "harm"),
     [
-        ("optimizer.pt", cut),
-        ("model.safetensors", cut),
-        ("trainer_state.json", cut),
-        ("optimizer.pt", Path.unlink),
-        ("scheduler.pt", Path.unlink),
-        ("reward_scale.json", Path.unlink),
-        ("reward_scale.json", lambda path: path.write_text("[]")),
+        *(pytest.param(test_sft, *harm, id=f"sft, {words}") for words, harm in HARMS.items()),
+        *(pytest.param(test_grpo, *harm, id=f"grpo, {words}") for words, harm in (HARMS | HARMS_TO_REWARDS).items()),
     ],
-    ids=["optimiser", "weights", "state", "no optimiser", "no schedule", "no rewards", "other rewards"],
 )
 def test_a_damaged_checkpoint_is_named_with_the_remedy(training, name, harm, tmp_path, monkeypatch):
-    if training is test_sft and name == "reward_scale.json":
-        pytest.skip("nobody is rewarded here")
     monkeypatch.setattr(checkpointing, "INTERVAL_S", 0.0)
     training.train(tmp_path, steps=2)
     newest = newest_checkpoint(tmp_path)

@@ -159,6 +159,8 @@ def test_a_checkpoint_of_another_engine_is_left_alone_and_named(tmp_path, monkey
 
     save = CheckpointCallback(tmp_path).on_save
     (tmp_path / "checkpoint-3").mkdir()
+    for name in ("optimizer.pt", "scheduler.pt"):  # which transformers writes without DeepSpeed
+        (tmp_path / "checkpoint-3" / name).touch()
     use(wrote)
     save(TrainingArguments(), TrainerState(global_step=3), TrainerControl(), model=torch.nn.Linear(1, 1))
     settle(tmp_path)

@@ -36,9 +36,7 @@ def _off_changes(ours: np.ndarray, theirs: np.ndarray, before: np.ndarray, spec:
     num_off = num_moved = 0
     for at in pieces(arrays[0]):
         one, other, given = (values[at].astype(np.float64) for values in arrays)
-        given = np.where(
-            np.isnan(given), 0.0, given
-        )  # what takes the place of a missing number changes by all of itself
+        given = np.where(np.isnan(given), 0.0, given)  # what replaces a missing number is all of the change
         with np.errstate(all="ignore"):
             rounded = ROUNDING * epsilon(spec) * np.maximum(np.abs(other), np.abs(given))
             moves = ((other != given) | (one != other)) & np.isfinite(other)

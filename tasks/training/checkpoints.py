@@ -1,6 +1,5 @@
 """Checkpoints of a trainer: written every so often, told whole from half-written ones, and found again."""
 
-import contextlib
 import os
 import shutil
 import time
@@ -98,18 +97,6 @@ def damaged(checkpoint: Path, error: Exception) -> TrainingError:
     )
 
 
-def require_complete(checkpoint: Path) -> None:
-    """Refuse a checkpoint without what transformers would do without, beginning with moments and rates of its own.
-
-    Raises:
-        TrainingError: with the name of what is missing.
-    """
-    if not team().engine.zero_stage:  # DeepSpeed has files of its own, and misses them
-        for name in ("optimizer.pt", "scheduler.pt"):
-            if not (checkpoint / name).is_file():
-                raise damaged(checkpoint, FileNotFoundError(f"there is no {name}"))
-
-
 def is_finite(model: PreTrainedModel) -> bool:
     """Whether all weights are; of a model that ZeRO-3 has shared out, all of this process's share."""
     return all(bool(getattr(weight, "ds_tensor", weight).isfinite().all()) for weight in model.parameters())
@@ -119,8 +106,9 @@ def settle(folder: Path) -> None:
     """Clear what a killed run left half-written, so that the trainer never meets it.
 
     Raises:
-        TrainingError: if the newest whole checkpoint is of another engine. The trainer would fail to read it, or worse,
-            go on with its weights alone and an optimiser that remembers nothing.
+        TrainingError: if the newest whole checkpoint is of another engine, or lacks its optimiser or schedule. The
+            trainer would fail to read it, or worse, go on with its weights alone and an optimiser that remembers
+            nothing.
     """
     newest = newest_checkpoint(folder)
     if newest and (form := (newest / _MARKER).read_text()) != _form():
@@ -128,6 +116,10 @@ def settle(folder: Path) -> None:
             f"{newest} was written {form}, but the section engine of params.yaml asks for training {_form()}, which "
             f"cannot read it. Set engine back to go on after it, or delete {folder} to begin this training anew"
         )
+    if newest and not team().engine.zero_stage:  # DeepSpeed has files of its own, and misses them
+        for name in ("optimizer.pt", "scheduler.pt"):
+            if not (newest / name).is_file():
+                raise damaged(newest, FileNotFoundError(f"there is no {name}"))
     if team().is_first:
         _remove_others(folder, newest.name if newest else "")
     team().wait()
@@ -145,10 +137,13 @@ def _flush(folder: Path) -> None:
     """Wait until a folder and all in it are on the disk."""
     for path in (*folder.rglob("*"), folder, folder.parent):
         descriptor = os.open(path, os.O_RDONLY)
-        # Not every file system of a network can do so with folders.
-        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
+        try:
             os.fsync(descriptor)
-        os.close(descriptor)
+        except OSError:
+            if not path.is_dir():  # of folders not every file system of a network can do so
+                raise
+        finally:
+            os.close(descriptor)
 
 
 def _remove_others(folder: Path, kept: str) -> None:

@@ -194,7 +194,7 @@ def _trainer(
 def _drop_nothing_out(model: torch.nn.Module) -> None:
     """Set every dropout to 0: sampling has none, and ratios and divergences would be of that."""
     for module in model.modules():
-        if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+        if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
         for name, value in vars(module).items():
             if "dropout" in name and isinstance(value, float):  # what functions are given, such as attention's

@@ -22,7 +22,7 @@ from trl import GRPOConfig, SFTConfig
 
 from tasks.errors import CudaL1Error
 from tasks.training.acceleration import accelerated
-from tasks.training.checkpoints import damaged, newest_checkpoint, require_complete, updates_per_step
+from tasks.training.checkpoints import damaged, newest_checkpoint, updates_per_step
 from tasks.training.preemption import Preemption
 from tasks.training.sharding import deepspeed_settings, fetch_whole_layers
 from tasks.training.team import team
@@ -106,8 +106,6 @@ def run(
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(preemption)
     newest = newest_checkpoint(checkpoints)
-    if newest:
-        require_complete(newest)
     trainer.add_callback(YieldingCallback)
     packing = bool(getattr(trainer, "padding_free", False))
     if team().engine.zero_stage == 3 and team().engine.offload != "nvme":  # where few buffers wait, for a weight each
