@@ -190,14 +190,26 @@ def test_of_two_verdicts_on_one_text_the_later_counts():
 def test_the_baselines_of_a_problem_come_before_its_kernels_and_equal_texts_once():
     found = cases_of(PROBLEMS.values(), [*KERNELS, kernel("level1/1")], ["eager"])
     assert [(case.problem.problem_id, case.candidate.origin) for case in found] == [
-        ("level1/1", "baseline:eager"),
-        ("level1/1", ORIGIN),
-        ("level1/2", "baseline:eager"),
-        ("level1/2", ORIGIN),
         ("level2/3", "baseline:eager"),
         ("level2/3", ORIGIN),
+        ("level1/1", "baseline:eager"),
+        ("level1/1", ORIGIN),
         ("level2/4", "baseline:eager"),
+        ("level1/2", "baseline:eager"),
+        ("level1/2", ORIGIN),
     ]
+
+
+def test_levels_go_on_in_step_and_the_last_one_ends_first():
+    problems = [
+        problem(number, level=level) for level, count in ((1, 100), (2, 50), (3, 50)) for number in range(count)
+    ]
+    found = [case.problem.level for case in cases_of(problems, [], ["eager"])]
+    first, rest = found[:40], found[160:]
+    assert [first.count(level) for level in (1, 2, 3)] == [19, 9, 12]
+    assert rest.count(3) < 5
+    own = [case.problem.problem_id for case in cases_of(problems, [], ["eager"]) if case.problem.level == 2]
+    assert own == [f"level2/{number}" for number in range(50)]
 
 
 class FailingJudge:
@@ -259,9 +271,9 @@ def test_who_runs_out_of_memory_beside_others_is_judged_alone(tmp_path, is_alone
 def test_a_machine_that_cannot_ends_the_run_with_what_was_kept(tmp_path):
     cases = cases_of(PROBLEMS.values(), KERNELS, [])
     with Docket.open(tmp_path) as docket, pytest.raises(MachineError, match="disk"):
-        judge_all(FailingJudge({"level2/3": None}), cases, docket, workers=1, stop_at=float("inf"), is_alone=True)
+        judge_all(FailingJudge({"level1/2": None}), cases, docket, workers=1, stop_at=float("inf"), is_alone=True)
     with Docket.open(tmp_path) as docket:
-        assert [each.verdict.problem_id for each in docket.answers] == ["level1/1", "level1/2"]
+        assert [each.verdict.problem_id for each in docket.answers] == ["level2/3", "level1/1"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import hashlib
 import json
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -30,6 +30,9 @@ STAGE = "kernelbench"
 TRIES = 3
 SEED = 0
 """Decides the order of rounds; inputs depend on a secret of the judge besides."""
+AHEAD = 0.8
+"""After this share of the others the last level is through: its programs compile for minutes, and what is begun last
+would keep a device waiting."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,20 +183,34 @@ class Docket:
 def cases_of(
     problems: Iterable[Problem], kernels: Iterable[ImportedKernel], baselines: Sequence[str]
 ) -> list[DocketCase]:
-    """Problem by problem, its baselines and then its kernels: what is known about a problem is not kept for long."""
+    """Problem by problem, its baselines and then its kernels: what is known about a problem is not kept for long.
+
+    Levels go on in step, so that some compile while others are measured, and a run that is ended has something of each.
+    """
     by_problem: dict[str, list[Candidate]] = {}
     for kernel in kernels:
         if kernel.candidate is not None:
             by_problem.setdefault(kernel.problem_id, []).append(kernel.candidate)
     cases = [
         DocketCase(problem=problem, candidate=candidate)
-        for problem in problems
+        for problem in _levels_in_step(list(problems))
         for candidate in (
             *(baseline_candidate(problem, name) for name in baselines),
             *by_problem.get(problem.problem_id, ()),
         )
     ]
     return list({case.key: case for case in reversed(cases)}.values())[::-1]
+
+
+def _levels_in_step(problems: Sequence[Problem]) -> list[Problem]:
+    levels = [problem.level for problem in problems]
+    last = max(levels, default=0)
+    seen: Counter[int] = Counter()
+    places = []
+    for level in levels:
+        places.append((seen[level] + 0.5) / levels.count(level) * (AHEAD if level == last else 1.0))
+        seen[level] += 1
+    return [problems[index] for index in sorted(range(len(problems)), key=places.__getitem__)]
 
 
 def judge_all(
