@@ -12,12 +12,13 @@ from typing import Any, cast
 import pytest
 
 from tasks.errors import FullDeviceError, MachineError
-from tasks.judge import blocks
+from tasks.judge import blocks, lease
 from tasks.judge.cuda import Device
 from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import FULL_REMEDY, Judge
 from tasks.judge.lease import Lease
+from tasks.judge.wire import WireError
 from tests.judge_builders import PARAMS
 
 
@@ -110,6 +111,35 @@ def test_a_judge_that_finds_no_room_says_what_to_do_and_leaves_nothing_open() ->
     assert num_open() == before
     for path in Path("/tmp").glob(f"cuda-l1-{FullDevice.uuid}.*"):
         path.unlink()
+
+
+class CrowdedDevice:
+    """A GPU of which one process has a fifth and more, and next to nothing is left."""
+
+    uuid = f"crowded-{os.getpid()}"
+    memory_bytes = 1 << 30, 80 << 30
+
+    def allocate(self, num_bytes: int) -> tuple[int, int, int]:
+        return 0, num_bytes, -1
+
+    def fill(self, address: int, num_bytes: int, value: int) -> None:
+        pass
+
+    def free(self, address: int, num_bytes: int, fd: int) -> None:
+        pass
+
+
+def test_who_has_much_of_a_device_that_is_full_is_judged_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "used_bytes", lambda uuid, pid: 17 << 30)
+    ours = Lease(cast(Device, CrowdedDevice()))
+    try:
+        with pytest.raises(WireError, match="took 17408 MiB of the device's memory") as kept, ours.turn(1, waits=True):
+            pass
+    finally:
+        ours.close()
+        for path in Path("/tmp").glob(f"cuda-l1-{CrowdedDevice.uuid}.*"):
+            path.unlink()
+    assert is_about_full_device(str(kept.value))  # beside others that may be its reference's need as well
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import re
 from tasks.judge import nvml
 
 MAX_PROCESSES = 256
-_RAN_OUT = re.compile(r"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED", re.IGNORECASE)
+FULL = "of which next to none was left"
+_RAN_OUT = re.compile(rf"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|{FULL}", re.IGNORECASE)
 """What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do."""
 
 

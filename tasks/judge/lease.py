@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tasks.errors import MachineError
 from tasks.judge.cuda import FLUSH_BYTES, Device
-from tasks.judge.device_memory import used_bytes
+from tasks.judge.device_memory import FULL, used_bytes
 from tasks.judge.turnstile import Turnstile
 from tasks.judge.wire import WireError
 
@@ -84,7 +84,7 @@ class Lease:
         if not self._is_short_of_memory:
             return
         if (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * self._total_bytes:
-            raise WireError(f"the process took {used >> 20} MiB of the device's memory")
+            raise WireError(f"the process took {used >> 20} MiB of the device's memory, {FULL}")
 
     def flush(self) -> float:
         """Have whoever has the turn find cold caches; the ms that took."""
