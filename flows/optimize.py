@@ -5,7 +5,7 @@ Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it
 
 from collections.abc import Callable, Sequence
 
-from flows.optimizing.judging import FINAL, GRADIENTS, LONG, Judges, Record
+from flows.optimizing.judging import EFFECTS, FINAL, GRADIENTS, LONG, Judges, Record
 from flows.optimizing.outcome import NO_TIME, Outcome, Settings
 from tasks.errors import ProblemError, RecordError, RetryableError
 from tasks.judge.baselines import baseline_candidate, usable_baselines
@@ -14,6 +14,7 @@ from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
 from tasks.search.drop_in import DropIn, drop_in
+from tasks.search.effects import effects_case
 from tasks.search.found import Scored, ranked
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import Proposer
@@ -108,7 +109,7 @@ class Optimization:
         self._time_baselines(_interval(finals[0][1]).low if finals else 0.0)
         faster = [pair for pair in finals if self._is_faster(pair[1])]
         winner = self._undoubted(faster) if settings.window_s else next(iter(faster), None)
-        if winner is not None and (not settings.checks_gradients or self._has_right_gradients(winner[0])):
+        if winner is not None and (not settings.checks_all or self._has_right_gradients(winner[0])):
             outcome.winner = winner
         elif faster:
             outcome.unwritten = self._why_unwritten((winner or faster[0])[1])
@@ -177,7 +178,7 @@ class Optimization:
             verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL)
             final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
             progress.scored.append(final)
-            if verdict.is_correct:
+            if verdict.is_correct and (not self._settings.checks_all or self._has_right_effects(made, scored)):
                 finals.append((made, final))
 
     def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
@@ -216,6 +217,22 @@ class Optimization:
     def _is_faster_throughout(self, verdict: Verdict) -> bool:
         means = told_bucket_means(verdict) if verdict.status is Status.UNSTABLE else []
         return bool(means) and min(means) > self.outcome.baseline[1].high
+
+    def _has_right_effects(self, made: DropIn, scored: Scored) -> bool:
+        """Whether a call returns what it returns in the same containers, and leaves buffers and attributes as it did.
+
+        Taken to be so where that cannot be compared, which the report says.
+        """
+        verdict = self._judge(*effects_case(self._file, self._texts, made), EFFECTS)
+        if verdict.status in (Status.CORRECT, Status.UNSTABLE):
+            return True
+        is_comparable = verdict.status not in (Status.BAD_PROBLEM, Status.TIMEOUT)
+        words = "it returns other containers, or leaves other buffers or attributes than the original"
+        if not is_comparable:
+            words = "containers of outputs, buffers and attributes could not be compared"
+        words = f"{words}: {one_line(verdict.detail)}"
+        self.outcome.progress.failed[f"{scored.candidate.candidate_id[:8]} as a drop-in"] = words
+        return not is_comparable
 
     def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)

@@ -16,7 +16,7 @@ from tasks.judge.verdict import Verdict
 from tasks.params import JudgeParams, LongParams
 from tasks.search.search import AGAIN, SCREEN
 
-FINAL, LONG, GRADIENTS = "drop-in", "long", "gradients"
+FINAL, EFFECTS, LONG, GRADIENTS = "drop-in", "effects", "long", "gradients"
 JOURNAL = "journal.jsonl"
 
 
@@ -26,7 +26,7 @@ class Judges:
     def __init__(self, params: JudgeParams, *, window_s: float) -> None:
         cheap = changed(params, trials=2, rounds=5, settled_error=0.08)
         exact = changed(params, rounds=9, settled_error=0.02)
-        self._params = {SCREEN: cheap, AGAIN: exact, FINAL: exact, GRADIENTS: exact}
+        self._params = {SCREEN: cheap, AGAIN: exact, FINAL: exact, EFFECTS: cheap, GRADIENTS: exact}
         if window_s:
             self._params[LONG] = changed(params, tier="long", long=replace(LongParams(), window_s=window_s))  # type: ignore[type-var]
         self._open: dict[JudgeParams, Judge] = {}

@@ -32,7 +32,8 @@ class Settings:
     candidates: int | None = None
     patience: int | None = None
     seed: int = 0
-    checks_gradients: bool = True
+    checks_all: bool = True
+    """Whether gradients and what calls leave in the module are compared too, and not outputs alone."""
     baselines: tuple[str, ...] | None = None
     """Ways of running the reference that must be beaten; without them all that the device allows."""
 
