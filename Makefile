@@ -4,6 +4,9 @@ SHELL := /bin/bash
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export DVC_NO_ANALYTICS := 1
 export DO_NOT_TRACK := 1
+# A fresh .venv has no bytecode. Where containers say that none is to be written, each of hundreds of processes would
+# compile all that it imports, which takes half as long again as the import.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Said before anything runs. The project's own params.yaml is edited by hand: only a workspace's is written by a command.
 ifneq ($(and $(filter repro,$(MAKECMDGOALS)),$(SET)),)

@@ -1,5 +1,6 @@
 """How the tests are shared out: what is in one file stays together; what takes minutes is left to make test-long."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -40,6 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem in TAKE_MINUTES:
             item.add_marker("long")
+
+
+def pytest_collection_finish() -> None:
+    # Millions of objects of libraries and tests live as long as the process does. Each training ends with a look
+    # through all of them for garbage, which took longer than the training.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # or libraries that count what is left at the end complain
 
 
 @pytest.hookimpl(optionalhook=True)  # one process needs no xdist
