@@ -200,6 +200,32 @@ def test_the_builder_is_the_same_text_in_all_candidates() -> None:
     assert len(builders) == 1
 
 
+OTHER_METHOD = """
+    def {name}(self):
+        {body}
+
+
+def get_inputs():"""
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "is_written"),
+    [
+        pytest.param("extra_repr", "return 'hello'", True, id="that nothing calls"),
+        pytest.param("scale", "return 2.0", False, id="that forward calls"),
+        pytest.param("set_scale", "self.s = 3", False, id="that sets an attribute"),
+        pytest.param("to", "return self", False, id="that a judge may call"),
+        pytest.param("__call__", "return 1", False, id="that Python calls"),
+    ],
+)
+def test_a_class_may_have_other_methods(name: str, body: str, is_written: bool) -> None:
+    called = "self.scale()" if name == "scale" else "2.0"
+    source = problem(f"return torch.relu(x * {called}) / 3.0", MATRIX, init="self.s = size0", init_arguments="3")
+    source = source.replace("\n\ndef get_inputs():", OTHER_METHOD.format(name=name, body=body), 1)
+    found = rewritten(source, elementwise_in_c)
+    assert (found is not None) is is_written
+
+
 def test_a_candidate_keeps_the_layers_it_does_not_replace() -> None:
     source = {name: text for name, _, text in CASES}["after a layer"]
     forward = candidate_of(source, elementwise_in_c).split("def forward")[1]

@@ -12,6 +12,8 @@ from tasks.variants.kernels.values import Layer, Tensor, is_size
 
 OUT_SHAPE = "out_shape"
 _CONTAINERS = ("Sequential", "ModuleList")
+_CALLED_BY_OTHERS = frozenset({"train", "eval", "to", "cpu", "cuda", "float", "double", "half", "bfloat16", "apply"})
+"""Methods of torch's modules that whoever runs a model calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ def read_model(code: str) -> Model | None:
         return None
     methods = {node.name: node for node in model.body if isinstance(node, ast.FunctionDef)}
     forward = methods.get("forward")
-    if forward is None or set(methods) - {"__init__", "forward"} or _has_effects(forward):
+    others = [method for name, method in methods.items() if name not in ("__init__", "forward")]
+    if forward is None or not all(_matters_to_nobody(method, model) for method in others) or _has_effects(forward):
         return None
     constants = Shapes({})
     _assign_all(tree.body, constants)
@@ -54,6 +57,15 @@ def read_model(code: str) -> Model | None:
         scope = Shapes({**constants.values, **dict.fromkeys(names), **defaults, **given})
         values |= dict(_attributes(methods["__init__"], scope, constants, classes))
     return Model(forward, Shapes(values), arguments)
+
+
+def _matters_to_nobody(method: ast.FunctionDef, model: ast.ClassDef) -> bool:
+    """Whether no call of the model comes to the method, and whoever else calls it finds the model as it was."""
+    if method.name.startswith("_") or method.name in _CALLED_BY_OTHERS:
+        return False
+    is_named = any(isinstance(node, ast.Attribute) and node.attr == method.name for node in ast.walk(model))
+    stores = any(isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) for node in ast.walk(method))
+    return not is_named and not stores
 
 
 def _stored(function: ast.FunctionDef) -> set[str]:
