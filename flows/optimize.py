@@ -16,6 +16,7 @@ from tasks.search.clock import Clock
 from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.effects import effects_case
 from tasks.search.found import Scored, ranked
+from tasks.search.given_up import reason_in, telling
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import Proposer
 from tasks.search.report import GRADIENTS_IN_WORDS, in_words, one_line
@@ -72,6 +73,7 @@ class Optimization:
             on_change=on_change,
         )
         self.outcome = Outcome(progress=self._search.progress)
+        self._given_up = ""
 
     def run(self) -> Outcome:
         """Search until the budget is spent or `stop` is called, then make and judge the drop-ins, and the baselines.
@@ -113,6 +115,8 @@ class Optimization:
             outcome.winner = winner
         elif faster:
             outcome.unwritten = self._why_unwritten((winner or faster[0])[1])
+        else:
+            outcome.unwritten = self._given_up
         outcome.interrupted = self._search.is_stopped
         outcome.seconds = self._clock.elapsed_s
         return outcome
@@ -178,8 +182,19 @@ class Optimization:
             verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL)
             final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
             progress.scored.append(final)
+            if verdict.is_correct and _interval(final).low <= 1.0:
+                self._note_giving_up(made, scored)
             if verdict.is_correct and (not self._settings.checks_all or self._has_right_effects(made, scored)):
                 finals.append((made, final))
+
+    def _note_giving_up(self, made: DropIn, scored: Scored) -> None:
+        """See whether a drop-in is slow since it runs the reference, and if so, why."""
+        verdict = self._judge(self._texts.judged, self._texts.as_judged(telling(made.judged)), SCREEN)
+        reason = reason_in(verdict)
+        if reason is not None:
+            found = f"a candidate was judged {in_words(_interval(scored))} over eager, but"
+            self._given_up = f"{found} its drop-in gives that up and runs your own forward: {reason}"
+            self._search.progress.failed[scored.candidate.candidate_id] = self._given_up
 
     def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
         """The first that the long tier proves faster, with its number; else the first that it does not doubt.

@@ -110,7 +110,7 @@ def test_it_judges_says_what_became_of_each_kernel_and_judges_nothing_twice(fold
         assert found["level1/1"]["speedup_low"] <= found["level1/1"]["speedup"] <= found["level1/1"]["speedup_high"]
     assert "no_such_function" in found["level1/3"]["reason"]
     report = (folder / "out/report.md").read_text()
-    assert "| eager | all | paper | 250 |" in report
+    assert "| paper |" not in report  # it had other problems than these
     assert "| eager | all | claimed | 5 |" in report
     assert "| eager | all | judged | 4 |" in report  # without the problem whose reference is constant
     assert "does not depend on its inputs" in report

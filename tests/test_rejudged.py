@@ -30,7 +30,12 @@ ORIGIN = "cuda-l1-released-h100"
 def problem(number, *, level=1):
     name = f"level{level}/{number}"
     return Problem(
-        problem_id=name, level=level, family=name, split=Split.HELD_OUT, source=reference(number), problem_set="set-1"
+        problem_id=name,
+        level=level,
+        family=name,
+        split=Split.HELD_OUT,
+        source=reference(number),
+        problem_set="kernelbench-v0",
     )
 
 
@@ -93,6 +98,21 @@ def test_the_paper_the_claims_and_the_judgement_stand_side_by_side():
     assert found["cuda_graph", "all", "paper"]["mean"] == "2.23x"
     assert found["best", "all", "judged"]["problems"] == "3"
     assert found["eager", "all", "judged"]["> 1.01x"] == "2 of 3"
+
+
+def test_the_paper_says_nothing_of_other_problems_than_its_own():
+    others = {name: replace(each, problem_set="kernelbench-9747d4") for name, each in PROBLEMS.items()}
+    (result,) = device_results(others, KERNELS, ANSWERS)
+    assert {row["whose"] for row in rows(side_by_side(result, ORIGIN))} == {"claimed", "judged"}
+
+
+def test_a_text_that_is_listed_twice_is_one_kernel_with_the_higher_claim():
+    again = [kernel("level1/1", claim=5.0), kernel("level2/4", has_code=False)]
+    (result,) = device_results(PROBLEMS, [*KERNELS, *again], ANSWERS)
+    found = {row["fate"]: row for row in rows(fate_table(result))}
+    assert (found["usable"]["kernels"], found["usable"]["mean claim"]) == ("2", "5.50x")
+    assert found["no code"]["kernels"] == "2"  # nothing says that what is not there would be equal
+    assert [one.problem.problem_id for one in result.rejudged[ORIGIN]][:2] == ["level1/1", "level1/2"]
 
 
 def test_of_two_claims_for_a_problem_the_higher_counts():

@@ -145,6 +145,9 @@ def _read_kernels(paths: Iterable[Path], problems: Mapping[str, Problem]) -> "li
         imported = read_candidates(path, problems)
         _say(summary(imported, name=path.name))
         _say_mistakes(imported.mistakes)
+        if claims := imported.impossible_claims:
+            _say(f"{path.name}: {len(claims)} claim(s) are left out; the kernels are judged all the same")
+            _say_mistakes(claims)
         kernels += imported.kernels
     return kernels
 

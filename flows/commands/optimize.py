@@ -127,7 +127,7 @@ def _is_drop_in(path: Path, class_name: str) -> bool:
     """Whether an earlier run of this command wrote the file for the class."""
     from tasks.search.drop_in import MARK
 
-    text = path.read_text(errors="replace") if path.is_file() else ""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     return MARK in text and f"class {class_name}(Reference{class_name}" in text
 
 
@@ -237,12 +237,13 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         interrupted=outcome.interrupted,
     )
     if winner is not None:
-        written.write_text(winner[0].source)
+        written.write_text(winner[0].source, encoding="utf-8", newline="")
     elif _is_drop_in(written, file.class_name):
         written.unlink()  # nothing stands here that this run does not vouch for
         sys.stderr.write(f"{written}, the drop-in of an earlier run, is removed: this run does not prove it\n")
-    (out / REPORT).write_text(report)
-    (out / VERDICT).write_text(json.dumps(verdict_document(file, outcome), indent=1, sort_keys=True) + "\n")
+    (out / REPORT).write_text(report, encoding="utf-8")
+    document = json.dumps(verdict_document(file, outcome), indent=1, sort_keys=True)
+    (out / VERDICT).write_text(f"{document}\n", encoding="utf-8")
     sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
     sys.stdout.write(f"{written if winner else out / REPORT}\n")
     return 0 if winner else NOTHING_FASTER

@@ -50,7 +50,7 @@ class Outcome:
     winner: tuple[DropIn, Scored] | None = None
     """Only where its interval lies above that of the best baseline that was judged."""
     unwritten: str = ""
-    """Why nothing is written although a drop-in was faster, in words."""
+    """Why nothing is written although a drop-in or a candidate was faster, in words."""
     gradients: Verdict | None = None
     asked: list[Asked] = field(default_factory=list)
     """Questions to language models and policies, with their answers."""

@@ -1,7 +1,7 @@
 """What judging others' kernels came to on one device: their verdicts, the baselines and the problems beside them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tasks.judge.baselines import BASELINES, baseline_candidate
 from tasks.judge.verdict import Speedup, Status, Verdict
@@ -134,8 +134,24 @@ def device_results(
         verdict = answer.verdict
         place = (verdict.device, verdict.protocol, verdict.environment.get("torch", "unknown"))
         by_place.setdefault(place, {})[answer.problem_hash, verdict.candidate_id] = verdict
-    listed = list(kernels)
+    listed = _each_text_once(kernels)
     return [_result(place, problems, listed, verdicts) for place, verdicts in by_place.items()]
+
+
+def _each_text_once(kernels: Iterable[ImportedKernel]) -> list[ImportedKernel]:
+    """The kernels, those of one origin with the same text as one: that has one verdict, and claims their highest."""
+    found: dict[tuple[str, str, str], ImportedKernel] = {}
+    for number, kernel in enumerate(kernels):
+        text = kernel.candidate.candidate_id if kernel.candidate else f"no code, {number}"
+        known = found.setdefault((kernel.problem_id, kernel.origin, text), kernel)
+        highest = {
+            name: max(each.claims[name] for each in (known, kernel) if name in each.claims)
+            for name in {**known.claims, **kernel.claims}
+        }
+        found[kernel.problem_id, kernel.origin, text] = replace(
+            known, claims=highest, device=known.device or kernel.device
+        )
+    return list(found.values())
 
 
 def _result(

@@ -7,7 +7,7 @@ from tasks.judge.verdict import Speedup
 from tasks.report import statistics
 from tasks.report.baselines import BEST_BASELINE, EAGER, EVEN, best_baseline, over, with_best_baseline
 from tasks.report.kernel_tables import quoted_table, speedups_over
-from tasks.report.paper import PAID_ABOVE, paper_rows
+from tasks.report.paper import PAID_ABOVE, PROBLEM_SET, paper_rows
 from tasks.report.quoted import HEADER, Missing, quoted
 from tasks.report.rejudged import DeviceResult, Rejudged
 from tasks.report.tables import MISSING, TextTable, speed
@@ -39,7 +39,7 @@ def side_by_side(result: DeviceResult, origin: str) -> TextTable:
     groups = {ALL: set(levels), **{f"level {level}": {level} for level in levels}}
     eager = {problem.problem_id: 1.0 for problem in result.problems}
     medians = with_best_baseline(_medians(result), eager)
-    gpus = {one.kernel.device for one in rejudged}
+    gpus = {one.kernel.device for one in rejudged if one.problem.problem_set == PROBLEM_SET}
     paper = {(row.baseline, row.group): row for gpu in gpus for row in paper_rows(gpu)}
     rows: list[tuple[str, ...]] = []
     for baseline, of_baseline in {EAGER: eager, **medians}.items():
@@ -63,8 +63,8 @@ def side_by_side(result: DeviceResult, origin: str) -> TextTable:
         rows=tuple(rows),
         labels=3,
         note=(
-            f"paper: as printed, for the GPU that the file is named after. claimed: as in the file, of a problem's "
-            f"kernels the highest. judged: the fastest of them on "
+            f"paper: as printed, for the GPU that the file is named after; only beside problems of {PROBLEM_SET}. "
+            f"claimed: as in the file, of a problem's kernels the highest. judged: the fastest of them on "
             f"{result.label}, protocol {result.protocol}. A problem without a kernel, or with one that is not usable, "
             f"counts as 1.00x; but over cuda_graph the paper leaves problems without a graph out. Problems with an "
             f"unfit reference count for the paper and the claims only."

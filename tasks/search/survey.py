@@ -49,7 +49,7 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
         process.kill()
         process.join()
     if isinstance(answer, str):
-        raise ProblemError(f"{file.path}: {file.class_name} cannot be made and called as its functions say:\n{answer}")
+        raise ProblemError(f"{file.path}: {answer}")
     return Survey(**answer)
 
 

@@ -5,17 +5,24 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from tasks.judge.model_state import constructor_arguments
-from tasks.search.user_file import UserFile
+from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, UserFile
 
 TRACE_CHARS = 3_000
+VALUE_CHARS = 80
 PLAIN = (bool, int, float, str, type(None))
+EXTRA_STATE = "_extra_state"
+"""How the name of what a module's `get_extra_state` returns ends, which is asked for by name and may be anything."""
+
+
+class _UnusableError(Exception):
+    """Something that the file does not do as it must; says in a line what, and what can be done."""
 
 
 def surveyed(path: Path, file: UserFile) -> dict[str, Any] | str:
@@ -25,32 +32,69 @@ def surveyed(path: Path, file: UserFile) -> dict[str, Any] | str:
     os.dup2(silence, 1)  # what the file prints is nobody's answer
     try:
         return _surveyed(path, file)
+    except _UnusableError as error:
+        return str(error)
     except BaseException as error:  # noqa: BLE001 - the user's code raises what it likes, SystemExit included
-        return "".join(traceback.format_exception(error))[-TRACE_CHARS:]
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next  # whose file it is need not see how it was run
+        words = "".join(traceback.format_exception(type(error), error, trace))[-TRACE_CHARS:].rstrip()
+        return f"{file.class_name} cannot be made and called as its functions say:\n{words}"
 
 
-def form_of(value: Any, other: Any) -> Any:
+def form_of(value: Any, other: Any, name: str) -> Any:
     """The form of an argument, seen in two draws.
 
     A tensor is ("tensor", dtype, shape, stride), a list or tuple a list of forms, a mapping a mapping of them. Plain
     data are ("value", value), or ("type", name) where the two draws differ.
 
+    Args:
+        name: of the argument, as an expression.
+
     Raises:
-        TypeError: if it is anything else, or the draws differ in form.
+        _UnusableError: if it is anything else, or the draws differ in form.
     """
     match value:
         case torch.Tensor():
-            form = ("tensor", str(value.dtype).removeprefix("torch."), tuple(value.shape), value.stride())
             if not isinstance(other, torch.Tensor) or other.shape != value.shape or other.dtype != value.dtype:
-                raise TypeError("two calls of the example function return tensors of other shapes or dtypes")
-            return form
+                raise _differing(value, other, name)
+            return ("tensor", str(value.dtype).removeprefix("torch."), tuple(value.shape), value.stride())
         case list() | tuple():
-            return [form_of(*pair) for pair in zip(value, other, strict=True)]
+            if not isinstance(other, list | tuple) or len(other) != len(value):
+                raise _differing(value, other, name)
+            pairs = enumerate(zip(value, other, strict=True))
+            return [form_of(*pair, f"{name}[{place}]") for place, pair in pairs]
         case dict():
-            return {name: form_of(value[name], other[name]) for name in value}
+            if not isinstance(other, dict) or other.keys() != value.keys():
+                raise _differing(value, other, name)
+            return {key: form_of(value[key], other[key], f"{name}[{key!r}]") for key in value}
         case _ if isinstance(value, PLAIN):
+            if not isinstance(other, PLAIN):
+                raise _differing(value, other, name)
             return ("value", value) if value == other else ("type", type(value).__name__)
-    raise TypeError(f"an example input is a {type(value).__name__}; tensors, numbers, strings and lists of them can be")
+    kind = type(value).__name__
+    raise _UnusableError(
+        f"{name} is a {kind}, but arguments can be tensors, numbers, strings, None, and lists, tuples and mappings of "
+        f"these: give the parts of it, and make a {kind} of them in forward"
+    )
+
+
+def _differing(value: Any, other: Any, name: str) -> _UnusableError:
+    return _UnusableError(
+        f"{name} is {_in_words(value)} in one call and {_in_words(other)} in the next: let it always give the same "
+        f"shape and dtype; for several shapes, run this for each"
+    )
+
+
+def _in_words(value: Any) -> str:
+    match value:
+        case torch.Tensor():
+            return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+        case list() | tuple():
+            return f"a {type(value).__name__} of {len(value)}"
+        case dict():
+            return f"a mapping of {', '.join(map(str, value))}"
+    return f"a {type(value).__name__}"
 
 
 def as_arguments(returned: Any) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -63,21 +107,83 @@ def as_arguments(returned: Any) -> tuple[Sequence[Any], dict[str, Any]]:
 def _surveyed(path: Path, file: UserFile) -> dict[str, Any]:
     module = _loaded(path, file)
     model_class = getattr(module, file.class_name)
+    if isinstance(model_class, type) and not issubclass(model_class, torch.nn.Module):
+        raise _UnusableError(f"{file.class_name} is no torch.nn.Module: let it inherit from that")
     returned = getattr(module, file.constructor_function)() if file.constructor_function else []
     positional, named = constructor_arguments(returned, model_class)
+    _require_fitting(file, model_class, returned, (positional, named))
     model = model_class(*positional, **named)
     if not file.is_kernelbench:
         model.eval()
-    draws = [as_arguments(getattr(module, file.inputs_function)()) for _ in range(2)]
-    inputs = tuple(form_of(*pair) for pair in zip(draws[0][0], draws[1][0], strict=True))
-    named_inputs = form_of(draws[0][1], draws[1][1])
+    _require_weights_that_change(file, model)
+    first, second = (getattr(module, file.inputs_function)() for _ in range(2))
+    is_one = not isinstance(first, list | tuple | dict)
+    form = form_of(first, second, f"{file.inputs_function}()")
+    inputs, named_inputs = as_arguments(first)
     with torch.no_grad():
-        model(*draws[0][0], **draws[0][1])
+        outputs = model(*inputs, **named_inputs)
+    _require_elements(first, outputs, f"{file.inputs_function}()")
     return {
-        "inputs": inputs,
-        "named_inputs": named_inputs,
+        "inputs": () if named_inputs else (form,) if is_one else tuple(form),
+        "named_inputs": form if named_inputs else {},
         "constructor": _in_order(model_class, positional, named),
     }
+
+
+def _require_fitting(file: UserFile, model_class: Any, returned: Any, arguments: tuple[Any, dict[str, Any]]) -> None:
+    """Refuse arguments that the constructor does not take, before its own error says so in terms of another file."""
+    try:
+        signature = inspect.signature(model_class)
+    except (TypeError, ValueError):  # no signature to be had
+        return
+    try:
+        signature.bind(*arguments[0], **arguments[1])
+    except TypeError as error:
+        takes = f"{file.class_name} takes {signature}: {error}"
+        if file.constructor_function:
+            value = " ".join(repr(returned).split())[:VALUE_CHARS]
+            raise _UnusableError(
+                f"{file.constructor_function} returns {value}, but {takes}; let it return what fits"
+            ) from None
+        several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        named = [each for each in signature.parameters.values() if each.kind not in several]
+        required = [each.name for each in named if each.default is each.empty]
+        example = f"def {CONSTRUCTOR_FUNCTIONS[1]}(): return {{{', '.join(f'{name!r}: ...' for name in required)}}}"
+        raise _UnusableError(f"{takes}; add a function that returns all it needs, such as: {example}") from None
+
+
+def _require_weights_that_change(file: UserFile, model: torch.nn.Module) -> None:
+    for name, value in model.state_dict().items():
+        if not isinstance(value, torch.Tensor) and not name.endswith(EXTRA_STATE):
+            raise _UnusableError(
+                f"the state dict of {file.class_name} has things that are no tensors, such as {name}, as of a "
+                f"quantised module: its weights cannot be changed to see whether they are read. Name a class that is "
+                f"not quantised"
+            )
+
+
+def _require_elements(inputs: Any, outputs: Any, name: str) -> None:
+    """Refuse inputs by which no answer is to be had, since an answer or all of them are empty."""
+    given, answered = dict(_tensors(inputs, name)), dict(_tensors(outputs, ""))
+    empty = [(where, tensor) for where, tensor in given.items() if not tensor.numel()]
+    if empty and not (any(each.numel() for each in given.values()) and any(each.numel() for each in answered.values())):
+        where, tensor = empty[0]
+        raise _UnusableError(
+            f"{where} has no elements: {_in_words(tensor)}. Nothing can be judged by that; let it have some"
+        )
+
+
+def _tensors(value: Any, name: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """All tensors in lists and mappings, by expressions for them."""
+    match value:
+        case torch.Tensor():
+            yield name, value
+        case list() | tuple():
+            for place, each in enumerate(value):
+                yield from _tensors(each, f"{name}[{place}]")
+        case dict():
+            for key, each in value.items():
+                yield from _tensors(each, f"{name}[{key!r}]")
 
 
 def _loaded(path: Path, file: UserFile) -> types.ModuleType:
@@ -88,7 +194,13 @@ def _loaded(path: Path, file: UserFile) -> types.ModuleType:
     module.__file__ = str(path)
     module.__package__ = package or None
     sys.modules[module.__name__] = module
-    exec(compile(file.source, str(path), "exec"), module.__dict__)
+    try:
+        exec(compile(file.source, str(path), "exec"), module.__dict__)
+    except SystemExit as error:
+        raise _UnusableError(
+            f"it ends itself when it is imported ({error!r}): put what only a program does under "
+            f'if __name__ == "__main__":'
+        ) from None
     return module
 
 

@@ -33,10 +33,11 @@ def get_inputs():
 def get_init_inputs():
     return {constructor!r}
 """
-_CONSTRUCTOR = """
+_EVALUATES = "self.eval()"
+_CONSTRUCTOR = f"""
 def __init__(self, *arguments, **options):
     super().__init__(*arguments, **options)
-    self.eval()
+    {_EVALUATES}
 """
 _OTHER_MODEL = "OtherModel"
 _OWN_INPUTS = "example_inputs_of_user"
@@ -108,15 +109,32 @@ def _as_model(file: UserFile) -> str:
         module = renamed(module, {KERNELBENCH_CLASS: _OTHER_MODEL})
         module = renamed(module, {file.class_name: KERNELBENCH_CLASS})
     module = renamed(module, {INPUT_FUNCTIONS[0]: _OWN_INPUTS})
-    body = [_evaluating(each) if defined_names(each) == {KERNELBENCH_CLASS} else each for each in module.body]
-    return module.with_changes(body=body).code
+    return in_evaluation_mode(module, KERNELBENCH_CLASS).code
+
+
+def in_evaluation_mode(module: cst.Module, class_name: str) -> cst.Module:
+    """The program with the class put into evaluation mode when it is made."""
+    body = [_evaluating(each) if defined_names(each) == {class_name} else each for each in module.body]
+    return module.with_changes(body=body)
+
+
+def is_in_evaluation_mode(module: cst.Module, class_name: str) -> bool:
+    """Whether the class puts itself into evaluation mode when it is made, at the end of its constructor."""
+    return any(
+        isinstance(method, cst.FunctionDef)
+        and method.name.value == "__init__"
+        and module.code_for_node(method.body.body[-1]).strip() == _EVALUATES
+        for node in module.body
+        if isinstance(node, cst.ClassDef) and node.name.value == class_name
+        for method in node.body.body
+    )
 
 
 def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseStatement | cst.SimpleStatementLine:
     if not isinstance(node, cst.ClassDef) or not isinstance(node.body, cst.IndentedBlock):
         return node
     methods = list(node.body.body)
-    last = cst.parse_statement("self.eval()")
+    last = cst.parse_statement(_EVALUATES)
     for place, method in enumerate(methods):
         if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
             if isinstance(method.body, cst.IndentedBlock):

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from tasks.errors import ProblemError
 INPUT_FUNCTIONS = ("get_inputs", "example_inputs")
 CONSTRUCTOR_FUNCTIONS = ("get_init_inputs", "example_init")
 KERNELBENCH_CLASS = "Model"
+_COOKIE = re.compile(r"^((?:[ \t\f]*(?:#.*)?\n)?[ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+")
+"""What says how a file is encoded: a comment in its first line, or in the second below nothing but a comment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +22,7 @@ class UserFile:
 
     path: Path
     source: str
+    """Where the file says how it is encoded, this says UTF-8 instead."""
     class_name: str
     inputs_function: str
     constructor_function: str | None
@@ -91,9 +95,10 @@ def module_classes(tree: ast.Module) -> list[ast.ClassDef]:
 
 def _read(path: Path) -> str:
     try:
-        return importlib.util.decode_source(path.read_bytes()).removeprefix("\ufeff")
+        text = importlib.util.decode_source(path.read_bytes()).removeprefix("\ufeff")
     except (OSError, ValueError, SyntaxError) as error:
         raise ProblemError(f"{path} cannot be read: {error}") from error
+    return _COOKIE.sub(r"\1utf-8", text)  # as which all that is made of it is written
 
 
 def _chosen_class(tree: ast.Module, path: Path, class_name: str | None) -> ast.ClassDef:

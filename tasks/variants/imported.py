@@ -4,7 +4,6 @@ Reads JSON lines as CUDA-L1 released them, one line a problem, and plain ones wi
 stages here write candidates. A line that is neither, or for no problem at hand, is told of and left out.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,10 @@ CLAIM_COLUMNS = {
     "claimed_speedup": "eager",
 }
 """Columns with a claimed speedup, and the baseline that it is claimed over."""
+MOST_CLAIMED = 1e6
+"""No program is a million times as fast as another that does the same: what claims more is a mistake."""
+WITHHELD = "None"
+"""As text, what CUDA-L1 writes for some of what it withheld."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +51,8 @@ class Import:
     kernels: tuple[ImportedKernel, ...]
     mistakes: tuple[str, ...]
     """What was left out, each with its place and the reason."""
+    impossible_claims: tuple[str, ...] = ()
+    """Claims that cannot be speedups, each with its place: left out, and the kernels that they come with are not."""
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -82,19 +87,21 @@ def read_candidates(path: Path, problems: Mapping[str, Problem]) -> Import:
         ProblemError: if the file cannot be read.
     """
     find = _Finder(problems.values())
-    kernels, mistakes = [], []
+    kernels, mistakes, impossible = [], [], []
     for where, row in read_json_lines(path):
         try:
             if row is None:
                 raise _LeftOutError("is no JSON object")
             kernel = _released(row, find, path.stem) if "custom_code" in row else _plain(row, find)
             kernels.append(kernel)
+            impossible += [f"{where}: {words}" for words in _impossible_claims(row)]
             if kernel.candidate is None:
-                claimed = f", though a speedup of {kernel.claims['eager']:g} is claimed" if kernel.claims else ""
+                claim = max(kernel.claims.values(), default=None)
+                claimed = f", though a speedup of {claim:g} is claimed" if claim else ""
                 mistakes.append(f"{where}: there is no code for {kernel.problem_id}{claimed}")
         except _LeftOutError as error:
             mistakes.append(f"{where}: {error}")
-    return Import(kernels=tuple(kernels), mistakes=tuple(mistakes))
+    return Import(kernels=tuple(kernels), mistakes=tuple(mistakes), impossible_claims=tuple(impossible))
 
 
 def summary(imported: Import, *, name: str) -> str:
@@ -153,8 +160,7 @@ def _plain(row: Mapping[str, Any], find: _Finder) -> ImportedKernel:
 
 def _kernel(row: Mapping[str, Any], code: object, problem_id: str, *, origin: str, device: str) -> ImportedKernel:
     origin = _text(row, ("origin",)) or origin
-    # CUDA-L1 writes "None" as text for some of the kernels that it withheld.
-    has_code = isinstance(code, str) and code.strip() not in ("", "None")
+    has_code = isinstance(code, str) and code.strip() not in ("", WITHHELD)
     return ImportedKernel(
         problem_id=problem_id,
         origin=origin,
@@ -163,9 +169,19 @@ def _kernel(row: Mapping[str, Any], code: object, problem_id: str, *, origin: st
         claims={
             baseline: float(row[column])
             for column, baseline in CLAIM_COLUMNS.items()
-            if type(row.get(column)) in (int, float) and 0 < row[column] < math.inf
+            if _can_be_speedup(row.get(column))
         },
     )
+
+
+def _impossible_claims(row: Mapping[str, Any]) -> Iterator[str]:
+    for column in CLAIM_COLUMNS:
+        if (claim := row.get(column)) not in (None, WITHHELD) and not _can_be_speedup(claim):
+            yield f"{column} is {claim!r:.40}, which cannot be a speedup"
+
+
+def _can_be_speedup(claim: object) -> bool:
+    return isinstance(claim, int | float) and not isinstance(claim, bool) and 0 < claim <= MOST_CLAIMED
 
 
 def _text(row: Mapping[str, Any], columns: Sequence[str]) -> str:
