@@ -70,3 +70,13 @@ def test_what_fails_later_is_raised(written: types.ModuleType) -> None:
         written.__dict__["broken"] = True
         with pytest.raises(RuntimeError, match="no compiler here"):
             block(torch.ones(3, 2, 4))
+
+
+def test_what_fails_beside_the_class_is_warned_of_though_its_constructor_is_the_reference_s(tmp_path: Path) -> None:
+    failing = {"import torch\n": "import torch\n\nEXTRA = float('no compiler')\n"}
+    block, x = imported(tmp_path, SOURCE, marks=failing).Block(), torch.ones(3, 2, 4)
+    with pytest.warns(UserWarning, match="stays as slow as it was: ValueError: .*no compiler"), torch.no_grad():
+        assert torch.equal(block(x), block.inner(x.long()))
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error")
+        assert torch.equal(block(x), block.inner(x.long()))

@@ -165,3 +165,22 @@ def test_weights_in_another_storage_run_as_the_reference(
     assert torch.equal(found.a if isinstance(found, TwoTensor) else found, x)
     block.scale = usual
     assert is_fast(block)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize(
+    "parameters", ["x", "x, scale=1.0, *, shift=0.0", "x, *others", "x, **named", "x, /, *, shift=0.0, **named"]
+)
+def test_a_symbolic_trace_is_of_the_reference(
+    tmp_path_factory: pytest.TempPathFactory, parameters: str, gradients: bool
+) -> None:
+    source = SOURCE.replace("def forward(self, x)", f"def forward(self, {parameters})")
+    file = imported(tmp_path_factory.mktemp("traced"), source, marks={"return self.inner": "return 1 + self.inner"})
+    block, x = file.Block(), torch.randn(3, 2, 4)
+    assert is_fast(block)
+    with torch.set_grad_enabled(gradients):
+        traced, wanted = (torch.fx.symbolic_trace(each) for each in (block, file.ReferenceBlock()))
+        assert traced.code == wanted.code
+    assert is_fast(block)
+    compiled = torch.compile(block, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x), x)

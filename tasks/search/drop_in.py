@@ -1,19 +1,24 @@
 """The drop-in file: the user's text, the candidate's code, and a class that chooses between the two at every call."""
 
+import ast
+import builtins
 import re
+import symtable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import libcst as cst
+import libcst.matchers as m
 
 from tasks.errors import ProblemError, RecordError
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
-from tasks.variants.names import defined_names, renamed, substituted
+from tasks.variants.names import defined_names, renamed, substituted, used_names, walk
 
 MARK = "# Written by cuda-l1 optimize"
 ENTRY = "ModelNew"
@@ -42,7 +47,8 @@ def description():
     positional, named = constructor_arguments({returned}, DropIn)
     return [_described(DropIn(*positional, **named){mode})]
 """
-_CONSTANTS = ("FORMS", "NAMED_FORMS", "TRAINING", "DEVICE", "JUDGED")
+_CONSTANTS = ("FORMS", "NAMED_FORMS", "TRAINING", "DEVICE", "JUDGED", "ALIKE", "CLASSES")
+_SETTLE = "_settle"
 _GUARD = """try:
     pass
 except Exception as error:
@@ -79,24 +85,31 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         fast = cst.parse_module(candidate.source)
     except cst.ParserSyntaxError as error:
         raise RecordError(f"candidate {candidate.candidate_id} does not parse: {error}") from error
-    taken = {name for statement in module.body for name in _bound(statement)}
+    said = _Said.by(file.source)
+    taken = {*said.bound, *said.used}
     name = file.class_name
     reference, fast_name = (_free(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))
     own_part = _with_reference(module, name, reference)
-    fast_part = _beside(laid_out(fast), module, {ENTRY: fast_name}, taken | {reference})
-    taken |= {own for statement in cst.parse_module(fast_part).body for own in _bound(statement)}
+    taken.add(reference)
+    new_names = {ENTRY: fast_name}
+    fast_part = _beside(laid_out(fast), module, said, name, new_names, taken)
+    bound = said.bound.keys() | _Said.by(fast_part).bound.keys()
+    taken |= bound
     names = {"Reference": reference, "Fast": fast_name, "DropIn": name}
     helpers = [each.name.value for each in _runtime_body() if each.name.value not in names]
     names |= {own: _free(f"_{own.lstrip('_')}", taken) for own in (*_CONSTANTS, *helpers, "Described", "description")}
-    runtime = _runtime(file, facts, names, device=device, judged=_judged_description(file, own_part, names))
+    imports = _runtime_imports(bound, said, names, taken)
     decorators = "".join(
         module.code_for_node(decorator)
         for statement in module.body
         if isinstance(statement, cst.ClassDef) and statement.name.value == name
         for decorator in statement.decorators
     )
-    runtime = runtime.replace(f"\nclass {name}(", f"\n{decorators}class {name}(", 1)
-    source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{runtime.strip()}\n"
+    runtime = _Runtime(imports=imports, names=names, decorators=decorators)
+    judged = _judged_description(file, own_part, runtime)
+    alike = _is_made_alike(laid_out(fast), laid_out(module), file, new_names)
+    added = runtime.text(file, facts, device=device, judged=judged, alike=alike)
+    source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{added.strip()}\n"
     made = f"{name}(*arguments, **options)"
     judged_source = source + _JUDGED.format(made=f"{made}{_mode_call(file)}")
     return DropIn(
@@ -121,30 +134,256 @@ def judged_mode(file: UserFile) -> bool | None:
     return file.is_kernelbench and "self.eval()" not in file.source
 
 
+def spelt_out(statement: cst.ClassDef, owner: str) -> cst.ClassDef:
+    """The class with its private names as Python makes them in a class of that name, so that it may have another.
+
+    So attributes are called the same in all forms of the user's class, and weights in their state dicts.
+    """
+    return statement.with_changes(body=statement.body.visit(_PrivateNames(owner)))
+
+
+class _PrivateNames(cst.CSTTransformer):
+    def __init__(self, owner: str) -> None:
+        self.owners = [owner.lstrip("_")]
+
+    def visit_ClassDef_body(self, node: cst.ClassDef) -> None:
+        self.owners.append(node.name.value.lstrip("_"))
+
+    def leave_ClassDef_body(self, node: cst.ClassDef) -> None:
+        self.owners.pop()
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        name, owner = updated_node.value, self.owners[-1]
+        if not owner or not name.startswith("__") or name.endswith("__"):
+            return updated_node
+        return updated_node.with_changes(value=f"_{owner}{name}")
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_MatchKeywordElement(
+        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
+    ) -> cst.MatchKeywordElement:
+        return updated_node.with_changes(key=original_node.key)
+
+
 def _with_reference(module: cst.Module, name: str, reference: str) -> str:
     """The module with the class called otherwise, and its old name for whatever uses it further down."""
     body: list[Any] = []
     for statement in module.body:
         if isinstance(statement, cst.ClassDef) and statement.name.value == name:
             bare = statement.with_changes(decorators=[])  # a registry is to know the class that is fast
+            bare = spelt_out(bare, name)
             body += [substituted(bare, {name: reference}), cst.parse_statement(f"{name} = {reference}")]
         else:
-            body.append(statement)
+            body.append(statement.visit(_Skipping(name, reference)))
     return module.with_changes(body=body).code
 
 
-def _beside(fast: cst.Module, module: cst.Module, new_names: dict[str, str], taken: set[str]) -> str:
-    """The candidate's statements under names that the file does not have; what the file says too is left out."""
+class _Skipping(cst.CSTTransformer):
+    """Lets `super(Class, self)` of other classes still skip all of the class: what goes by its name is but a part."""
+
+    def __init__(self, name: str, reference: str) -> None:
+        self.skipped, self.reference = m.Call(func=m.Name("super"), args=[m.Arg(m.Name(name)), m.Arg()]), reference
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        if not m.matches(original_node, self.skipped):
+            return updated_node
+        first = updated_node.args[0].with_changes(value=cst.Name(self.reference))
+        return updated_node.with_changes(args=[first, *updated_node.args[1:]])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Said:
+    """What a text says of names: those that it binds for the whole file, and those that it takes from there."""
+
+    bound: Mapping[str, frozenset[str | None]]
+    """What each is bound to: what it is imported from, as a dotted name; None for anything else."""
+    used: frozenset[str]
+
+    @classmethod
+    def by(cls, source: str) -> "_Said":
+        bound: dict[str, set[str | None]] = {}
+        for statement in ast.parse(source).body:
+            imports = statement if isinstance(statement, ast.Import | ast.ImportFrom) else None
+            names = _bound_by(symtable.symtable(ast.unparse(statement), "file", "exec")) if imports is None else ()
+            for name in names:
+                bound.setdefault(name, set()).add(None)
+            for name, origin, _ in _imports(imports) if imports else ():
+                bound.setdefault(name, set()).add(origin)
+        used = _used_by(symtable.symtable(source, "file", "exec"))
+        return cls(bound={name: frozenset(origins) for name, origins in bound.items()}, used=frozenset(used))
+
+    def imports(self, name: str, origin: str) -> bool:
+        """Whether the name is that of an import for sure, and of nothing else."""
+        return self.bound.get(name) == {origin}
+
+
+def _imports(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, ast.Import | ast.ImportFrom]]:
+    """Each name that is imported, what it stands for, and an import of nothing else."""
+    for alias in statement.names:
+        name = alias.asname or alias.name.partition(".")[0]
+        if isinstance(statement, ast.ImportFrom):
+            origin = f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
+            yield name, origin, ast.ImportFrom(statement.module, [alias], statement.level)
+        else:
+            yield name, alias.name if alias.asname else name, ast.Import([alias])
+
+
+def _bound_by(table: symtable.SymbolTable, *, is_file: bool = True) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if (symbol.is_assigned() or symbol.is_imported()) and (is_file or symbol.is_declared_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _bound_by(child, is_file=False)
+
+
+def _used_by(table: symtable.SymbolTable) -> Iterator[str]:
+    yield from (symbol.get_name() for symbol in table.get_symbols() if symbol.is_global())
+    for child in table.get_children():
+        yield from _used_by(child)
+
+
+def _beside(
+    fast: cst.Module, module: cst.Module, said: _Said, class_name: str, new_names: dict[str, str], taken: set[str]
+) -> str:
+    """The candidate's statements under names that the file does not have; what the file says too is left out.
+
+    Args:
+        new_names: what its names are called in the file; those that are called otherwise there are put in.
+    """
     known = _texts(laid_out(module))
-    body = [each for each in fast.body if fast.code_for_node(_bare(each)).strip() not in known]
+    imports, body = list[str](), list[Any]()
+    for statement in fast.body:
+        text = fast.code_for_node(_bare(statement)).strip()
+        match ast.parse(text).body if isinstance(statement, cst.SimpleStatementLine) else []:
+            case [ast.Import() | ast.ImportFrom() as only]:  # whether the file has it, its layout does not tell
+                imports += _import_lines(only, said, new_names, taken)
+            case _ if text not in known:
+                body.append(statement)
     for statement in body:
         for own in _bound(statement):
             if own in taken and own not in new_names:
                 new_names[own] = _free(f"fast_{own}", taken)
-    changed = renamed(fast.with_changes(body=body, header=[]), new_names)
+    spelt = [
+        spelt_out(each, class_name if each.name.value == ENTRY else each.name.value)
+        if isinstance(each, cst.ClassDef) and each.name.value in new_names
+        else each
+        for each in body
+    ]
+    lines = [cst.parse_statement(line) for line in dict.fromkeys(imports)]
+    if lines and spelt:
+        spelt[0] = spelt[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2)
+    renaming = _Renaming(new_names)
+    body = [*lines, *(each.visit(renaming) for each in spelt)]
+    changed = fast.with_changes(body=body, header=[])
     if all(_only_defines(statement) for statement in body):
         return changed.code
     return _guarded(changed, fast=new_names[ENTRY])
+
+
+def _import_lines(
+    statement: ast.Import | ast.ImportFrom, said: _Said, new_names: dict[str, str], taken: set[str]
+) -> Iterator[str]:
+    """What the file needs for the names of an import to stand for the same in the statements beside it."""
+    if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
+        return  # it would be for the whole file, which may only begin with it
+    for name, origin, only in _imports(statement):
+        (alias,) = only.names
+        is_folder = alias.asname is None and "." in alias.name  # a part of it may be imported nowhere else
+        if said.imports(name, origin) and not is_folder:
+            continue
+        if name == "*" or name not in taken or said.imports(name, origin):
+            yield ast.unparse(only)
+        elif is_folder:
+            new_names.setdefault(name, _free(f"fast_{name}", taken))
+            yield f'{new_names[name]} = __import__("{alias.name}")'
+        else:
+            alias.asname = new_names[name] = _free(f"fast_{name}", taken)
+            yield ast.unparse(only)
+
+
+class _Renaming(cst.CSTTransformer):
+    """Renames variables wherever they occur, but nothing that is looked up elsewhere, such as what an import names."""
+
+    def __init__(self, new_names: Mapping[str, str]) -> None:
+        self.new_names = new_names
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return updated_node.with_changes(value=self.new_names.get(updated_node.value, updated_node.value))
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_MatchKeywordElement(
+        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
+    ) -> cst.MatchKeywordElement:
+        return updated_node.with_changes(key=original_node.key)
+
+    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.ImportFrom:
+        return updated_node.with_changes(module=original_node.module)
+
+    def leave_ImportAlias(self, original_node: cst.ImportAlias, updated_node: cst.ImportAlias) -> cst.ImportAlias:
+        asname, name = updated_node.asname, original_node.name
+        if asname is None and isinstance(name, cst.Name) and name.value in self.new_names:
+            asname = cst.AsName(cst.Name(self.new_names[name.value]))
+        return updated_node.with_changes(name=name, asname=asname)
+
+
+def _is_made_alike(fast: cst.Module, module: cst.Module, file: UserFile, new_names: Mapping[str, str]) -> bool:
+    """Whether the candidate's constructor makes what the user's does, so that nobody has to run it.
+
+    It does where it is the same text, as is all of the class that it may use, and no name in it was given to another.
+    """
+    classes = [
+        each
+        for text, name in ((fast, ENTRY), (module, file.class_name))
+        for each in text.body
+        if isinstance(each, cst.ClassDef) and each.name.value == name
+    ]
+    if len(classes) != 2:
+        return False
+    candidate, own = classes[0], substituted(classes[1], {file.class_name: ENTRY})
+    heads = [[fast.code_for_node(part) for part in (*each.bases, *each.keywords)] for each in (candidate, own)]
+    parts = [_parts(each, is_put_into_evaluation=not file.is_kernelbench) for each in (candidate, own)]
+    waiting = [name for each in parts for name in each if name.startswith("__")]
+    needed: set[str] = set()
+    used = {name for each in (*candidate.bases, *candidate.keywords) for name in used_names(each)}
+    while waiting:
+        name = waiting.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        for statement in parts[1].get(name, ()):
+            used.update(used_names(statement))
+            waiting += {node.value for node in walk(statement) if isinstance(node, cst.Name)}
+    texts = [[[fast.code_for_node(each).strip() for each in part.get(name, ())] for name in needed] for part in parts]
+    return heads[0] == heads[1] and texts[0] == texts[1] and not (used & new_names.keys()) - {ENTRY}
+
+
+def _parts(statement: cst.ClassDef, *, is_put_into_evaluation: bool) -> dict[str, Sequence[cst.CSTNode]]:
+    """The statements of a class by the names that they bind.
+
+    Args:
+        is_put_into_evaluation: the constructor may end so, since judging it needs that.
+    """
+    parts: dict[str, list[cst.CSTNode]] = {}
+    for part in statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ():
+        bare: Any = _bare(part)
+        is_constructor = isinstance(bare, cst.FunctionDef) and bare.name.value == "__init__"
+        if is_put_into_evaluation and is_constructor and isinstance(bare.body, cst.IndentedBlock):
+            lines: list[Any] = [
+                each for each in bare.body.body if cst.Module([]).code_for_node(each).strip() != "self.eval()"
+            ]
+            if cst.Module(lines).code.strip() == "super().__init__(*arguments, **options)":
+                continue
+            bare = bare.with_changes(body=bare.body.with_changes(body=lines))
+        for name in _bound(bare) or {"__doc__"}:
+            parts.setdefault(name, []).append(bare)
+    return {name: tuple(statements) for name, statements in parts.items()}
 
 
 def _guarded(module: cst.Module, *, fast: str) -> str:
@@ -166,7 +405,7 @@ def _only_defines(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _judged_description(file: UserFile, own_part: str, names: dict[str, str]) -> str:
+def _judged_description(file: UserFile, own_part: str, runtime: "_Runtime") -> str:
     """What the drop-in will find its module described as, made as the file's own functions make it.
 
     Raises:
@@ -175,13 +414,13 @@ def _judged_description(file: UserFile, own_part: str, names: dict[str, str]) ->
     returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
     text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file))
     nothing = Survey(inputs=(), named_inputs={}, constructor=None)
-    runtime = _runtime(file, nothing, names, device="cpu", judged="", more=text)
+    added = runtime.text(file, nothing, device="cpu", judged="", alike=True, more=text)
     description = _described_in_a_process(
         replace(
             file,
-            source=f"{own_part.rstrip()}\n\n\n{runtime}\n",
-            class_name=names["Described"],
-            inputs_function=names["description"],
+            source=f"{own_part.rstrip()}\n\n\n{added}\n",
+            class_name=runtime.names["Described"],
+            inputs_function=runtime.names["description"],
             constructor_function=None,
         )
     )
@@ -203,32 +442,64 @@ def _described_in_a_process(file: UserFile) -> str | None:
     return description if kind == "value" else None
 
 
-def _runtime(
-    file: UserFile,
-    facts: Survey,
-    names: dict[str, str],
-    *,
-    device: str,
-    judged: str,
-    more: str = "",
-) -> str:
-    """The class that chooses, and what it needs to know.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Runtime:
+    """The class that chooses, and what it needs to know."""
 
-    Args:
-        names: under which the file has what the class, its helpers and constants are called there.
-        more: further statements that use them.
-    """
-    imports = "import functools\nimport hashlib\nimport warnings\n\nimport torch\n\n"
-    forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
-    values = (*forms, repr(judged_mode(file)), repr(device), repr(judged))
-    constants = "".join(f"{names[own]} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
-    body = cst.Module([*_runtime_body(), *cst.parse_module(more).body])
-    return imports + constants + "\n\n" + renamed(body, names).code.strip()
+    imports: str
+    names: Mapping[str, str]
+    """Under which the file has what the class, its helpers, constants and imports are called there."""
+    decorators: str
+    """Of the user's class, which may change it."""
+
+    def text(self, file: UserFile, facts: Survey, *, device: str, judged: str, alike: bool, more: str = "") -> str:
+        """As it is to be in a file.
+
+        Args:
+            alike: whether the fast class needs no constructor of its own.
+            more: further statements that use what is there.
+        """
+        forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
+        values = (*forms, repr(judged_mode(file)), repr(device), repr(judged), repr(alike), "{}")
+        constants = "".join(f"{own} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
+        known = renamed(cst.parse_module(constants), self.names).code
+        body = cst.Module([*_runtime_body(), *cst.parse_module(f"\n\n{_SETTLE}()\n{more}").body])
+        name = self.names["DropIn"]
+        text = renamed(body, self.names).code.strip().replace(f"class {name}(", f"{self.decorators}class {name}(", 1)
+        return f"{self.imports}\n{known}\n\n{text}"
+
+
+def _runtime_imports(bound: Iterable[str], said: _Said, names: dict[str, str], taken: set[str]) -> str:
+    """The imports that the class needs, under names that are its own where the file means something else by them."""
+    lines = []
+    wanted = [name for each in _runtime_source().body for name in _imported(each)]
+    for name in wanted:
+        if said.imports(name, name):
+            continue
+        if name in taken:
+            names[name] = _free(f"_{name}", taken)
+            lines.append(f"import {name} as {names[name]}\n")
+        else:
+            lines.append(f"import {name}\n")
+    used = {name for each in _runtime_body() for name in used_names(each)}
+    for name in sorted(used & vars(builtins).keys() & {*bound} - {"super"}):
+        names[name] = _free(f"_{name}", taken)
+        lines.append(f"from builtins import {name} as {names[name]}\n")
+    return "".join(lines)
 
 
 def _runtime_body() -> list[Any]:
-    module = cst.parse_module(_RUNTIME.read_text())
-    return [each for each in module.body if isinstance(each, cst.ClassDef | cst.FunctionDef)]
+    return [each for each in _runtime_source().body if isinstance(each, cst.ClassDef | cst.FunctionDef)]
+
+
+@lru_cache(maxsize=1)
+def _runtime_source() -> cst.Module:
+    return cst.parse_module(_RUNTIME.read_text())
+
+
+def _imported(statement: cst.CSTNode) -> set[str]:
+    is_import = isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import)
+    return _bound(statement) if is_import else set()
 
 
 def _mode_call(file: UserFile) -> str:

@@ -62,7 +62,7 @@ def render(
         failed: who could not propose, or what could not be written, with the reason.
         gradients: the verdict on those of the drop-in.
         unsettled: the verdict on the winner's long timing, where that did not settle.
-        unwritten: why nothing is written although a drop-in was faster, in words.
+        unwritten: why nothing is written although a candidate or its drop-in was faster, in words.
         shapes: of the inputs that it was judged on, in words.
     """
     parts = [f"# {file.class_name} of {file.path.name}", *_result(claimed, baseline, not_judged, unwritten)]
