@@ -27,6 +27,8 @@ from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 
 NUM_AGAIN, NUM_FINAL = 4, 2
+ABOUT_EVEN = 1.1
+"""What is not surely faster than this may be the reference beside itself, on a busy machine."""
 NOISY_TRIES = 2
 """A verdict that is only unstable is asked for again: other work on the machine does that."""
 
@@ -182,19 +184,21 @@ class Optimization:
             verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL)
             final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
             progress.scored.append(final)
-            if verdict.is_correct and _interval(final).low <= 1.0:
-                self._note_giving_up(made, scored)
+            if verdict.is_correct and _interval(final).low <= ABOUT_EVEN and self._has_given_up(made, scored):
+                continue
             if verdict.is_correct and (not self._settings.checks_all or self._has_right_effects(made, scored)):
                 finals.append((made, final))
 
-    def _note_giving_up(self, made: DropIn, scored: Scored) -> None:
-        """See whether a drop-in is slow since it runs the reference, and if so, why."""
+    def _has_given_up(self, made: DropIn, scored: Scored) -> bool:
+        """Whether a drop-in runs the reference, which noise may make look faster than itself; notes why."""
         verdict = self._judge(self._texts.judged, self._texts.as_judged(telling(made.judged)), SCREEN)
         reason = reason_in(verdict)
-        if reason is not None:
-            found = f"a candidate was judged {in_words(_interval(scored))} over eager, but"
-            self._given_up = f"{found} its drop-in gives that up and runs your own forward: {reason}"
-            self._search.progress.failed[scored.candidate.candidate_id] = self._given_up
+        if reason is None:
+            return False
+        found = f"a candidate was judged {in_words(_interval(scored))} over eager, but"
+        self._given_up = f"{found} its drop-in gives that up and runs your own forward: {reason}"
+        self._search.progress.failed[scored.candidate.candidate_id] = self._given_up
+        return True
 
     def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
         """The first that the long tier proves faster, with its number; else the first that it does not doubt.

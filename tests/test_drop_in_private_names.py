@@ -7,7 +7,7 @@ import libcst as cst
 import pytest
 import torch
 
-from tasks.search.drop_in import spelt_out
+from tasks.search.names import spelt_out
 from tests.drop_in_builders import imported
 
 SOURCE = """

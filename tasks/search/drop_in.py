@@ -3,7 +3,6 @@
 import ast
 import builtins
 import re
-import symtable
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from tasks.errors import ProblemError, RecordError
+from tasks.search.names import Renaming, Said, imports_of, spelt_out
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
@@ -85,7 +85,7 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         fast = cst.parse_module(candidate.source)
     except cst.ParserSyntaxError as error:
         raise RecordError(f"candidate {candidate.candidate_id} does not parse: {error}") from error
-    said = _Said.by(file.source)
+    said = Said.by(file.source)
     taken = {*said.bound, *said.used}
     name = file.class_name
     reference, fast_name = (_free(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))
@@ -93,7 +93,7 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     taken.add(reference)
     new_names = {ENTRY: fast_name}
     fast_part = _beside(laid_out(fast), module, said, name, new_names, taken)
-    bound = said.bound.keys() | _Said.by(fast_part).bound.keys()
+    bound = said.bound.keys() | Said.by(fast_part).bound.keys()
     taken |= bound
     names = {"Reference": reference, "Fast": fast_name, "DropIn": name}
     helpers = [each.name.value for each in _runtime_body() if each.name.value not in names]
@@ -134,39 +134,6 @@ def judged_mode(file: UserFile) -> bool | None:
     return file.is_kernelbench and "self.eval()" not in file.source
 
 
-def spelt_out(statement: cst.ClassDef, owner: str) -> cst.ClassDef:
-    """The class with its private names as Python makes them in a class of that name, so that it may have another.
-
-    So attributes are called the same in all forms of the user's class, and weights in their state dicts.
-    """
-    return statement.with_changes(body=statement.body.visit(_PrivateNames(owner)))
-
-
-class _PrivateNames(cst.CSTTransformer):
-    def __init__(self, owner: str) -> None:
-        self.owners = [owner.lstrip("_")]
-
-    def visit_ClassDef_body(self, node: cst.ClassDef) -> None:
-        self.owners.append(node.name.value.lstrip("_"))
-
-    def leave_ClassDef_body(self, node: cst.ClassDef) -> None:
-        self.owners.pop()
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        name, owner = updated_node.value, self.owners[-1]
-        if not owner or not name.startswith("__") or name.endswith("__"):
-            return updated_node
-        return updated_node.with_changes(value=f"_{owner}{name}")
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_MatchKeywordElement(
-        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
-    ) -> cst.MatchKeywordElement:
-        return updated_node.with_changes(key=original_node.key)
-
-
 def _with_reference(module: cst.Module, name: str, reference: str) -> str:
     """The module with the class called otherwise, and its old name for whatever uses it further down."""
     body: list[Any] = []
@@ -193,59 +160,8 @@ class _Skipping(cst.CSTTransformer):
         return updated_node.with_changes(args=[first, *updated_node.args[1:]])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Said:
-    """What a text says of names: those that it binds for the whole file, and those that it takes from there."""
-
-    bound: Mapping[str, frozenset[str | None]]
-    """What each is bound to: what it is imported from, as a dotted name; None for anything else."""
-    used: frozenset[str]
-
-    @classmethod
-    def by(cls, source: str) -> "_Said":
-        bound: dict[str, set[str | None]] = {}
-        for statement in ast.parse(source).body:
-            imports = statement if isinstance(statement, ast.Import | ast.ImportFrom) else None
-            names = _bound_by(symtable.symtable(ast.unparse(statement), "file", "exec")) if imports is None else ()
-            for name in names:
-                bound.setdefault(name, set()).add(None)
-            for name, origin, _ in _imports(imports) if imports else ():
-                bound.setdefault(name, set()).add(origin)
-        used = _used_by(symtable.symtable(source, "file", "exec"))
-        return cls(bound={name: frozenset(origins) for name, origins in bound.items()}, used=frozenset(used))
-
-    def imports(self, name: str, origin: str) -> bool:
-        """Whether the name is that of an import for sure, and of nothing else."""
-        return self.bound.get(name) == {origin}
-
-
-def _imports(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, ast.Import | ast.ImportFrom]]:
-    """Each name that is imported, what it stands for, and an import of nothing else."""
-    for alias in statement.names:
-        name = alias.asname or alias.name.partition(".")[0]
-        if isinstance(statement, ast.ImportFrom):
-            origin = f"{'.' * statement.level}{statement.module or ''}.{alias.name}"
-            yield name, origin, ast.ImportFrom(statement.module, [alias], statement.level)
-        else:
-            yield name, alias.name if alias.asname else name, ast.Import([alias])
-
-
-def _bound_by(table: symtable.SymbolTable, *, is_file: bool = True) -> Iterator[str]:
-    for symbol in table.get_symbols():
-        if (symbol.is_assigned() or symbol.is_imported()) and (is_file or symbol.is_declared_global()):
-            yield symbol.get_name()
-    for child in table.get_children():
-        yield from _bound_by(child, is_file=False)
-
-
-def _used_by(table: symtable.SymbolTable) -> Iterator[str]:
-    yield from (symbol.get_name() for symbol in table.get_symbols() if symbol.is_global())
-    for child in table.get_children():
-        yield from _used_by(child)
-
-
 def _beside(
-    fast: cst.Module, module: cst.Module, said: _Said, class_name: str, new_names: dict[str, str], taken: set[str]
+    fast: cst.Module, module: cst.Module, said: Said, class_name: str, new_names: dict[str, str], taken: set[str]
 ) -> str:
     """The candidate's statements under names that the file does not have; what the file says too is left out.
 
@@ -274,7 +190,7 @@ def _beside(
     lines = [cst.parse_statement(line) for line in dict.fromkeys(imports)]
     if lines and spelt:
         spelt[0] = spelt[0].with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2)
-    renaming = _Renaming(new_names)
+    renaming = Renaming(new_names)
     body = [*lines, *(each.visit(renaming) for each in spelt)]
     changed = fast.with_changes(body=body, header=[])
     if all(_only_defines(statement) for statement in body):
@@ -283,12 +199,12 @@ def _beside(
 
 
 def _import_lines(
-    statement: ast.Import | ast.ImportFrom, said: _Said, new_names: dict[str, str], taken: set[str]
+    statement: ast.Import | ast.ImportFrom, said: Said, new_names: dict[str, str], taken: set[str]
 ) -> Iterator[str]:
     """What the file needs for the names of an import to stand for the same in the statements beside it."""
     if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
         return  # it would be for the whole file, which may only begin with it
-    for name, origin, only in _imports(statement):
+    for name, origin, only in imports_of(statement):
         (alias,) = only.names
         is_folder = alias.asname is None and "." in alias.name  # a part of it may be imported nowhere else
         if said.imports(name, origin) and not is_folder:
@@ -301,36 +217,6 @@ def _import_lines(
         else:
             alias.asname = new_names[name] = _free(f"fast_{name}", taken)
             yield ast.unparse(only)
-
-
-class _Renaming(cst.CSTTransformer):
-    """Renames variables wherever they occur, but nothing that is looked up elsewhere, such as what an import names."""
-
-    def __init__(self, new_names: Mapping[str, str]) -> None:
-        self.new_names = new_names
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        return updated_node.with_changes(value=self.new_names.get(updated_node.value, updated_node.value))
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_MatchKeywordElement(
-        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
-    ) -> cst.MatchKeywordElement:
-        return updated_node.with_changes(key=original_node.key)
-
-    def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.ImportFrom:
-        return updated_node.with_changes(module=original_node.module)
-
-    def leave_ImportAlias(self, original_node: cst.ImportAlias, updated_node: cst.ImportAlias) -> cst.ImportAlias:
-        asname, name = updated_node.asname, original_node.name
-        if asname is None and isinstance(name, cst.Name) and name.value in self.new_names:
-            asname = cst.AsName(cst.Name(self.new_names[name.value]))
-        return updated_node.with_changes(name=name, asname=asname)
 
 
 def _is_made_alike(fast: cst.Module, module: cst.Module, file: UserFile, new_names: Mapping[str, str]) -> bool:
@@ -469,7 +355,7 @@ class _Runtime:
         return f"{self.imports}\n{known}\n\n{text}"
 
 
-def _runtime_imports(bound: Iterable[str], said: _Said, names: dict[str, str], taken: set[str]) -> str:
+def _runtime_imports(bound: Iterable[str], said: Said, names: dict[str, str], taken: set[str]) -> str:
     """The imports that the class needs, under names that are its own where the file means something else by them."""
     lines = []
     wanted = [name for each in _runtime_source().body for name in _imported(each)]

@@ -165,7 +165,10 @@ def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[st
         "of an attribute that is plain data or a function; attributes of other kinds are not compared.\n"
         "- **Its speed with more threads** was not judged: the original may gain by them where this does not, so time "
         "it the way you use it.\n"
-        "- Not judged: `torch.jit.script`, several threads in one module."
+        "- **Besides its numbers** a call returns the same containers and leaves the same in buffers and in attributes "
+        "that methods of the file assign to, unless it says below that this could not be compared.\n"
+        "- Not judged: strides of outputs, errors for some values, `torch.jit.script`, several threads in one module. "
+        "What the file puts into lists or registries while it is read is of the original class."
     ]
 
 
