@@ -86,6 +86,8 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     except cst.ParserSyntaxError as error:
         raise RecordError(f"candidate {candidate.candidate_id} does not parse: {error}") from error
     said = Said.by(file.source)
+    if said.times[file.class_name] > 1:
+        raise RecordError(f"{file.path.name} gives the name {file.class_name} to something else below the class")
     taken = {*said.bound, *said.used}
     name = file.class_name
     reference, fast_name = (_free(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))
@@ -135,20 +137,21 @@ def judged_mode(file: UserFile) -> bool | None:
 
 
 def _with_reference(module: cst.Module, name: str, reference: str) -> str:
-    """The module with the class called otherwise, and its old name for whatever uses it further down."""
+    """The module with the class called otherwise, and its old name for whatever uses it, its own methods too."""
     body: list[Any] = []
     for statement in module.body:
         if isinstance(statement, cst.ClassDef) and statement.name.value == name:
             bare = statement.with_changes(decorators=[])  # a registry is to know the class that is fast
-            bare = spelt_out(bare, name)
-            body += [substituted(bare, {name: reference}), cst.parse_statement(f"{name} = {reference}")]
+            own = spelt_out(bare, name).visit(_Skipping(name, reference))
+            own = cst.ensure_type(own, cst.ClassDef).with_changes(name=cst.Name(reference))
+            body += [own, cst.parse_statement(f"{name} = {reference}")]
         else:
             body.append(statement.visit(_Skipping(name, reference)))
     return module.with_changes(body=body).code
 
 
 class _Skipping(cst.CSTTransformer):
-    """Lets `super(Class, self)` of other classes still skip all of the class: what goes by its name is but a part."""
+    """Lets `super(Class, self)` still skip all of the class: what goes by its name is but a part."""
 
     def __init__(self, name: str, reference: str) -> None:
         self.skipped, self.reference = m.Call(func=m.Name("super"), args=[m.Arg(m.Name(name)), m.Arg()]), reference
@@ -175,7 +178,7 @@ def _beside(
         match ast.parse(text).body if isinstance(statement, cst.SimpleStatementLine) else []:
             case [ast.Import() | ast.ImportFrom() as only]:  # whether the file has it, its layout does not tell
                 imports += _import_lines(only, said, new_names, taken)
-            case _ if text not in known:
+            case _ if text not in known and not _is_for_programs(statement):
                 body.append(statement)
     for statement in body:
         for own in _bound(statement):
@@ -196,6 +199,11 @@ def _beside(
     if all(_only_defines(statement) for statement in body):
         return changed.code
     return _guarded(changed, fast=new_names[ENTRY])
+
+
+def _is_for_programs(statement: cst.CSTNode) -> bool:
+    """Whether it does something only where the file is run as a program, and did so above."""
+    return isinstance(statement, cst.If) and "__name__" in used_names(statement.test)
 
 
 def _import_lines(

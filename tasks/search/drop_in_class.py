@@ -14,6 +14,7 @@ import itertools
 import operator
 import random
 import sys
+import threading
 import types
 import warnings
 import weakref
@@ -44,7 +45,7 @@ class DropIn(Reference):
             and (call := _as_judged(inputs, named)) is not None
             and (fast := self._as_fast()) is not None
         ):
-            if self._fast.has_run:
+            if torch.is_inference_mode_enabled() in self._fast.has_run:
                 return fast.forward(*call[0], **call[1])
             return self._fast.run_first(fast, *call, lambda: super(DropIn, self).forward(*inputs, **named))
         return super().forward(*inputs, **named)
@@ -70,7 +71,10 @@ class DropIn(Reference):
         """
         twin = self._fast
         if self._made_from is not None and (twin is None or (twin.module is None and not twin.fits(self))):
-            twin = self._fast = _Twin(self)
+            with _Twin.making:
+                if self._fast is twin:  # or another thread was here first
+                    self._fast = _Twin(self)
+            twin = self._fast
         # A replica has a copy of another module's attributes, the twin included, which watches the other's weights.
         if twin is None or twin.module is None or twin.served() is not self or not twin.fits(self):
             return None
@@ -114,10 +118,12 @@ class _Twin:
     There is no fast class as long as it is not. Nothing here keeps the module or the mapping of its attributes.
     """
 
+    making = threading.RLock()
+
     def __init__(self, served):
         self.served = weakref.ref(served)
         self.module = None
-        self.has_run = False
+        self.has_run = set()  # in which of inference mode and not: what one has made, the other may not write to
         self.added = ()
         self._others = [*served.modules()][1:]
         self._tensors, self._absent = [], []
@@ -147,7 +153,7 @@ class _Twin:
         except Exception as error:  # noqa: BLE001 - as above
             reason = str(error)  # not the error itself, which keeps all that the call has allocated
         else:
-            self.has_run = True
+            self.has_run.add(torch.is_inference_mode_enabled())
             return outputs
         outputs = reference()
         self._give_up(self.served(), reason)
@@ -163,14 +169,14 @@ class _Twin:
         """Whether all is as it was when this was made: modules, their hooks and attributes, the forms of weights."""
         if self._dtype not in (None, torch.get_default_dtype()):
             return False
-        for tensors, name, kind, dtype, shape, device, is_plain in self._tensors:
+        for tensors, name, kind, dtype, shape, device, strides in self._tensors:
             tensor = tensors.get(name)
             if (
                 type(tensor) is not kind
                 or tensor.dtype is not dtype
                 or tensor.shape != shape
                 or tensor.device != device
-                or _is_plainly_stored(tensor) is not is_plain
+                or _strides(tensor) != strides
             ):
                 return False
         for tensors, name in self._absent:
@@ -187,7 +193,7 @@ class _Twin:
                     if tensor is None:
                         self._absent.append((tensors, name))
                     else:
-                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _is_plainly_stored(tensor)
+                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)
                         self._tensors.append((tensors, name, *form))
         self._look(served)
 
@@ -209,7 +215,8 @@ class _Twin:
             names += children
             tensors = module._parameters, module._buffers
             self._counted += [children, *tensors, *hooks]
-            state.append((plain, [*map(id, children.values())], [*map(list, tensors)], [*map(len, hooks)]))
+            places = [*map(id, children.values())], [*map(type, children.values())]
+            state.append((plain, places, [*map(list, tensors)], [*map(len, hooks)]))
             kinds |= dict.fromkeys(_own_classes(module))
         state.append([(id(kind), _of_class(vars(kind))) for kind in kinds])
         self._is_same = self._first is None or state == self._first[0]
@@ -220,6 +227,7 @@ class _Twin:
         self._lengths = [*map(len, self._counted)]
         self._owners = [*map(vars, self._others)]
         self._names = [*own, *itertools.chain.from_iterable(self._owners)]
+        self._kinds = [*map(type, self._others)]
         self._own_values = [*map(own.get, self._own_names)]
         self._values = [*map(dict.get, owners, names)]
         self._class_values = [*itertools.chain.from_iterable(self._in_classes)]
@@ -238,6 +246,7 @@ class _Twin:
         return (
             [*map(len, self._counted)] == self._lengths
             and [*own, *itertools.chain.from_iterable(self._owners)] == self._names  # a new one may hide a method
+            and [*map(type, self._others)] == self._kinds
             and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
             and all(map(operator.is_, map(dict.get, *self._watched), self._values))
             and all(map(operator.is_, itertools.chain.from_iterable(self._in_classes), self._class_values))
@@ -254,6 +263,8 @@ class _Twin:
             made_from = made_from.take()
         if isinstance(made_from, str):
             raise TypeError(made_from)
+        if _has_weights(made_from):
+            raise TypeError("it was made with modules or tensors, which its fast form's constructor could write to")
         arguments, options = _copied(made_from)
         fast = _undisturbed(lambda: Fast(*arguments, **options), served)
         for name, child in fast._modules.items():
@@ -282,8 +293,14 @@ def _copied(value):
     return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
 
 
+def _has_weights(value):
+    if isinstance(value, (dict, list, tuple)):
+        return any(map(_has_weights, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (torch.nn.Module, torch.Tensor))
+
+
 def _undisturbed(make, served):
-    """What is made, while all random numbers that come afterwards stay what they were."""
+    """What is made, as outside of inference mode, while all random numbers that come afterwards stay what they were."""
     state, numpy = random.getstate(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
     devices = set()
@@ -291,7 +308,8 @@ def _undisturbed(make, served):
         devices = {each.device.index for each in (*served.parameters(), *served.buffers())}
         devices.add(torch.get_device_module(DEVICE).current_device())
     try:
-        with torch.random.fork_rng(devices=sorted(devices), device_type=DEVICE if devices else "cuda"):
+        random_states = torch.random.fork_rng(devices=sorted(devices), device_type=DEVICE if devices else "cuda")
+        with random_states, torch.inference_mode(False), torch.no_grad():
             return make()
     finally:
         random.setstate(state)
@@ -314,8 +332,12 @@ def _settle():
             if kind is not DropIn:
                 bases = tuple(DropIn if each is Reference else each for each in kind.__bases__)
                 _tried(setattr, kind, "__bases__", bases)
-        for value in [*globals().values()]:
-            if isinstance(value, torch.nn.Module):
+        if "__parameters__" in vars(Reference):  # of a generic class, which a subclass does not inherit
+            DropIn.__parameters__ = Reference.__parameters__
+        for name, value in [*globals().items()]:
+            if value is Reference and name != Reference.__name__:
+                globals()[name] = DropIn
+            elif isinstance(value, torch.nn.Module):
                 _tried(_renew, value)
     for value in [*globals().values()]:
         if isinstance(value, type) and value.__module__ == __name__:
@@ -354,7 +376,9 @@ def _described(served):
     kinds = {}
     for path, module in served.named_modules(remove_duplicate=False):
         tensors = {**module._parameters, **module._buffers}
-        forms = {name: each if each is None else (each.dtype, *each.shape) for name, each in tensors.items()}
+        forms = {
+            name: each if each is None else (each.dtype, *each.shape, _strides(each)) for name, each in tensors.items()
+        }
         plain = _plain(module)
         tree.append((path, type(module).__qualname__, sorted(plain.items()), sorted(forms.items())))
         kinds |= dict.fromkeys(_own_classes(module))
@@ -493,6 +517,11 @@ def _has_default_device_only():
     """Whether the only mode of functions is a default device, of the judged kind."""
     modes = [torch._C._get_function_stack_at(place) for place in range(torch._C._len_torch_function_stack())]
     return all(type(each).__module__ == "torch.utils._device" and each.device.type == DEVICE for each in modes)
+
+
+def _strides(tensor):
+    """Where elements lie, which code that reads weights by address may have built in; None if that is not all."""
+    return tensor.stride() if _is_plainly_stored(tensor) else None
 
 
 def _is_plainly_stored(tensor):

@@ -2,6 +2,7 @@
 
 import ast
 import symtable
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,19 +16,26 @@ class Said:
     bound: Mapping[str, frozenset[str | None]]
     """What each is bound to: what it is imported from, as a dotted name; None for anything else."""
     used: frozenset[str]
+    times: Counter[str]
+    """By how many statements of the file each is bound."""
 
     @classmethod
     def by(cls, source: str) -> "Said":
         bound: dict[str, set[str | None]] = {}
+        times = Counter[str]()
         for statement in ast.parse(source).body:
             imports = statement if isinstance(statement, ast.Import | ast.ImportFrom) else None
-            names = _bound_by(symtable.symtable(ast.unparse(statement), "file", "exec")) if imports is None else ()
+            table = symtable.symtable(ast.unparse(statement) if imports is None else "", "file", "exec")
+            names = {*_bound_by(table)}
+            times.update(names)
             for name in names:
                 bound.setdefault(name, set()).add(None)
             for name, origin, _ in imports_of(imports) if imports else ():
                 bound.setdefault(name, set()).add(origin)
         used = _used_by(symtable.symtable(source, "file", "exec"))
-        return cls(bound={name: frozenset(origins) for name, origins in bound.items()}, used=frozenset(used))
+        return cls(
+            bound={name: frozenset(origins) for name, origins in bound.items()}, used=frozenset(used), times=times
+        )
 
     def imports(self, name: str, origin: str) -> bool:
         """Whether the name is that of an import for sure, and of nothing else."""
