@@ -43,7 +43,7 @@ def shape_of(params: Params) -> Architecture:
         heads=params.policy.heads,
         key_value_heads=params.policy.heads,
         head_size=params.policy.hidden_size // params.policy.heads,
-        vocab=params.policy.vocab_size,
+        vocab=params.policy.vocab_size + params.policy.line_tokens,
         positions=params.policy.context_tokens,
         is_tied=True,
     )

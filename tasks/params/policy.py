@@ -48,5 +48,8 @@ class PolicyParams:
     """Implementation of attention, by its name in transformers; null leaves the choice to transformers."""
     gradient_checkpointing: bool = False
     """Whether activations are computed again in the backward pass: a third more work, for a fraction of the memory."""
+    line_tokens: Annotated[Integer, Field(ge=0)] = 0
+    """Beside those of vocab_size: lines that ten and more programs of the corpus share, at most so many, are a token
+    each. Kernels with long fixed parts, such as the replay of a CUDA graph, take a seventh of the tokens so."""
     completions_at_once: Count = 96
     """Completions sampled side by side at most. What is drawn does not depend on it, but the memory it takes does."""

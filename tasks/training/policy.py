@@ -63,7 +63,7 @@ def new_policy(corpus: Sequence[str], params: PolicyParams, *, seed: int) -> Pol
     """
     # As prompts, so that their headings are learnt too.
     texts = [build_prompt(text, [], style=params.prompt_style) for text in corpus]
-    tokenizer = new_tokenizer(texts, vocab_size=params.vocab_size)
+    tokenizer = new_tokenizer(texts, vocab_size=params.vocab_size, line_tokens=params.line_tokens)
     set_every_seed(seed)
     config = Lfm2Config(
         vocab_size=len(tokenizer),

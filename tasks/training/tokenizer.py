@@ -1,9 +1,11 @@
 """The byte-level BPE of a policy made from scratch: how Python text is cut before merges are learnt."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 END = "<|end|>"
@@ -31,10 +33,19 @@ _PIECES = "|".join(
     ]
 )
 
+# A line that fewer texts have is about one problem, to be copied and not known; one of fewer tokens is short anyway.
+_MIN_TEXTS_OF_A_LINE = 10
+_MIN_TOKENS_OF_A_LINE = 4
 
-def new_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> "PreTrainedTokenizerFast":
-    """A tokenizer learnt from the corpus. It encodes any text, and decodes what it encoded to the same text."""
-    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+def new_tokenizer(corpus: Sequence[str], *, vocab_size: int, line_tokens: int = 0) -> "PreTrainedTokenizerFast":
+    """A tokenizer learnt from the corpus. It encodes any text, and decodes what it encoded to the same text.
+
+    Args:
+        vocab_size: tokens at most, without those of lines.
+        line_tokens: whole lines that become a token each, at most: those of ten texts or more which save most by it.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
@@ -52,6 +63,8 @@ def new_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> "PreTrainedToken
         show_progress=False,
     )
     tokenizer.train_from_iterator(corpus, trainer)
+    lines = _shared_lines(corpus, tokenizer, most=line_tokens)
+    tokenizer.add_tokens([AddedToken(line, normalized=False) for line in lines])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token=END,
@@ -59,3 +72,14 @@ def new_tokenizer(corpus: Iterable[str], *, vocab_size: int) -> "PreTrainedToken
         padding_side="left",
         clean_up_tokenization_spaces=False,
     )
+
+
+def _shared_lines(corpus: Sequence[str], tokenizer: "Tokenizer", *, most: int) -> list[str]:
+    """Lines, with their ends, that would take the most tokens off the corpus were they one each."""
+    counts = Counter(line for text in corpus for line in set(text.splitlines(keepends=True)) if line.endswith("\n"))
+    saved = {}
+    for line, count in counts.items():
+        length = len(tokenizer.encode(line).ids)
+        if count >= _MIN_TEXTS_OF_A_LINE and length >= _MIN_TOKENS_OF_A_LINE:
+            saved[line] = count * (length - 1)
+    return sorted(saved, key=lambda line: (-saved[line], line))[:most]
