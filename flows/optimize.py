@@ -179,7 +179,7 @@ class Optimization:
                     device=self._settings.judge.device.partition(":")[0],
                 )
             except RecordError as error:
-                progress.failed[scored.candidate.candidate_id] = str(error)
+                self._note_given_up(scored, f"no drop-in can be made of it: {one_line(str(error))}")
                 continue
             verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL)
             final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
@@ -195,10 +195,12 @@ class Optimization:
         reason = reason_in(verdict)
         if reason is None:
             return False
-        found = f"a candidate was judged {in_words(_interval(scored))} over eager, but"
-        self._given_up = f"{found} its drop-in gives that up and runs your own forward: {reason}"
-        self._search.progress.failed[scored.candidate.candidate_id] = self._given_up
+        self._note_given_up(scored, f"its drop-in gives that up and runs your own forward: {reason}")
         return True
+
+    def _note_given_up(self, scored: Scored, reason: str) -> None:
+        self._given_up = f"a candidate was judged {in_words(_interval(scored))} over eager, but {reason}"
+        self._search.progress.failed[scored.candidate.candidate_id] = self._given_up
 
     def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
         """The first that the long tier proves faster, with its number; else the first that it does not doubt.

@@ -96,9 +96,9 @@ class GivenJudge:
         )
 
 
-def softmax_file(folder: Path) -> UserFile:
+def softmax_file(folder: Path, source: str = SOURCE) -> UserFile:
     path = folder / "softmax.py"
-    path.write_text(SOURCE)
+    path.write_text(source)
     return read_user_file(path)
 
 

@@ -50,6 +50,7 @@ class Block(Base):
     def shifted(self, x):
         return super(Block, self).shifted(x)
     table = torch.ones(4)
+    seen = set()
 
     def __init__(self):
         super().__init__()
@@ -137,6 +138,8 @@ CLASS: list[object] = [
     pytest.param(lambda file, _: setattr(file.Base, "offset", False), id="an equal one of another type"),
     pytest.param(lambda file, _: file.Base.sizes.append(3), id="a list of a parent"),
     pytest.param(lambda file, _: setattr(file.Inner, "scale", 2.0), id="a number of a part"),
+    pytest.param(lambda file, _: setattr(file.Block, "table", torch.ones(4)), id="a tensor"),
+    pytest.param(lambda file, _: file.Block.seen.add(1), id="a set"),
 ]
 
 
@@ -178,11 +181,26 @@ def test_it_is_fast_again_when_the_class_is_what_it_was(written: types.ModuleTyp
         assert is_fast(written, block) is fast
 
 
-def test_what_a_class_keeps_that_cannot_be_compared_may_change(written: types.ModuleType) -> None:
-    block = written.Block().eval()
-    for _ in range(2):
-        assert is_fast(written, block)
-        written.Block.table = torch.randn(4)
+@torch.no_grad()
+def test_what_both_classes_keep_is_one_object(tmp_path: Path) -> None:
+    marks = {"return self.inner(x) +": "return 1 + self.inner(x) +"}
+    file = imported(tmp_path, SOURCE.replace("x * self.slope", "x * self.table"), marks=marks)
+    block = file.Block().eval()
+    for first in (True, False):
+        assert is_fast(file, block)
+        assert file.FastBlock.table is file.ReferenceBlock.table
+        if first:
+            file.Block.table.mul_(3)
+    file.Block.table = torch.randn(4)
+    assert not is_fast(file, block)
+
+
+def test_what_the_candidate_s_class_has_otherwise_stays_its_own(tmp_path: Path) -> None:
+    marks = {"return self.inner(x) +": "return 1 + self.inner(x) +", "slope = 0.1": "slope = 0.2"}
+    marks["x * self.slope"] = "x * self.slope / 2"
+    file = imported(tmp_path, SOURCE, marks=marks)
+    assert (file.ReferenceBlock.slope, file.FastBlock.slope) == (0.1, 0.2)
+    assert is_fast(file, file.Block().eval())
 
 
 def test_what_a_decorator_adds_to_the_class_is_what_was_judged(tmp_path: Path) -> None:

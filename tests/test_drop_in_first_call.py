@@ -52,6 +52,29 @@ def test_a_first_call_that_fails_is_answered_by_the_reference_and_warned_of_once
     assert len(written.calls) == 1
 
 
+@pytest.mark.parametrize("reason", ["its first call fails", "judged otherwise"])
+def test_a_warning_that_is_an_error_is_raised_once(written: types.ModuleType, reason: str) -> None:
+    block, x = written.Block(), torch.ones(3, 2, 4)
+    if reason == "judged otherwise":
+        block.other = 1
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="stays as slow as it was"):
+            block(x)
+        for _ in range(2):
+            assert torch.equal(block(x), block.inner(x.long()))
+
+
+@pytest.mark.parametrize("reason", ["its first call fails", "judged otherwise"])
+def test_it_warns_of_the_line_that_calls_it(written: types.ModuleType, reason: str) -> None:
+    block, x = written.Block(), torch.ones(3, 2, 4)
+    if reason == "judged otherwise":
+        block.other = 1
+    with pytest.warns(UserWarning, match="stays as slow as it was") as told, torch.no_grad():
+        block(x)
+    assert [each.filename for each in told] == [__file__]
+
+
 def test_an_input_that_the_reference_refuses_too_does_not_end_the_fast_way(written: types.ModuleType) -> None:
     block = written.Block()
     written.__dict__["broken"] = False

@@ -58,6 +58,23 @@ class Source:
         return self.big[0]
 
 
+DEEPCOPIES = {
+    "of the mapping": """
+    def __deepcopy__(self, memo):
+        new = type(self).__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        return new
+""",
+    "of each attribute": """
+    def __deepcopy__(self, memo):
+        import copy
+
+        new = type(self).__new__(type(self))
+        for name, value in self.__dict__.items():
+            new.__dict__[name] = copy.deepcopy(value, memo)
+        return new
+""",
+}
 PAIR = """
     def __getstate__(self):
         return self.__dict__, 3
@@ -138,6 +155,66 @@ def test_a_copy_of_one_made_alike_needs_no_arguments(tmp_path: Path) -> None:
     block = imported(tmp_path, SOURCE).Block(source=lambda: 0.0).eval()
     assert is_fast(pickle.loads(pickle.dumps(block)))
     assert is_fast(copy.deepcopy(block))
+
+
+def test_a_copy_without_them_takes_none_from_the_original(tmp_path: Path) -> None:
+    block = imported(tmp_path, SOURCE, marks=OF_ITS_OWN).Block(source=lambda: 0.0).eval()
+    copied = copy.deepcopy(block)
+    with pytest.warns(UserWarning, match="arguments .* no plain data"):
+        assert not is_fast(copied)
+    assert is_fast(block)
+
+
+def test_a_subclass_keeps_no_arguments(written: types.ModuleType) -> None:
+    class Other(written.Block):  # type: ignore[misc, name-defined]
+        pass
+
+    source = Source()
+    block, seen = Other(source=source).eval(), weakref.ref(source)
+    del source
+    assert seen() is None
+    assert not is_fast(block)
+
+
+@pytest.mark.usefixtures("without_collector")
+def test_a_part_that_was_replaced_is_freed(written: types.ModuleType) -> None:
+    block = written.Block().eval()
+    assert is_fast(block)
+    seen, block.inner = weakref.ref(block.inner), torch.nn.Linear(4, 4).eval()
+    assert is_fast(block)
+    assert seen() is None
+    block.inner = torch.nn.Sequential(torch.nn.Linear(4, 4)).eval()
+    assert not is_fast(block)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("method", DEEPCOPIES)
+def test_a_class_may_say_itself_how_it_is_copied(
+    tmp_path: Path, marks: dict[str, str], method: str, first: bool
+) -> None:
+    own_way = DEEPCOPIES[method] + "\n    def forward"
+    block = imported(tmp_path, SOURCE.replace("\n    def forward", own_way), marks=marks).Block().eval()
+    assert not first or is_fast(block)
+    copied = copy.deepcopy(block)
+    assert is_fast(copied)
+    assert is_fast(block)
+    assert vars(copied)["_fast"] is not vars(block)["_fast"]
+    assert not marks or vars(copied)["own"] is not vars(block)["own"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_replica_for_one_call_runs_as_the_reference_and_does_not_warn(
+    written: types.ModuleType, first: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    block = written.Block().eval()
+    assert not first or is_fast(block)
+    assert not is_fast(block._replicate_for_data_parallel())  # as torch.nn.DataParallel makes its own
+    assert not recwarn
+    assert is_fast(block)
+
+
+def test_what_a_constructor_needs_is_written_only_where_it_runs(written: types.ModuleType, marks: object) -> None:
+    assert hasattr(written, "_undisturbed") is ("__init__" in vars(written.Block)) is bool(marks)
 
 
 def test_a_candidate_may_be_a_function_that_makes_a_module(tmp_path: Path) -> None:

@@ -41,9 +41,19 @@ MODES: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
     "a mode of operators": lambda: FlopCounterMode(display=False),
     "another default device": lambda: torch.device("meta"),
     "another default dtype": lambda: default_dtype(torch.float64),
+    "deterministic algorithms": lambda: deterministic(),
     "a global hook": lambda: torch.nn.modules.module.register_module_forward_hook(lambda *_: None),
     "a global hook before": lambda: torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: None),
 }
+
+
+@contextlib.contextmanager
+def deterministic() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @contextlib.contextmanager

@@ -94,6 +94,20 @@ def test_a_file_that_does_not_call_torch_by_its_name_is_fast(tmp_path: Path) -> 
     assert file.torch is None
 
 
+def test_what_is_added_has_no_names_that_a_star_would_import_but_those_of_its_classes(tmp_path: Path) -> None:
+    public = {name for name in vars(imported(tmp_path, SOURCE)) if not name.startswith("_")}
+    assert public == {"torch", "nn", "Block", "ReferenceBlock", "FastBlock", "example_inputs"}
+
+
+@pytest.mark.parametrize("made_otherwise", [False, True])
+def test_a_star_of_the_file_may_import_any_name(tmp_path: Path, made_otherwise: bool) -> None:
+    source = SOURCE.replace("from torch import nn\n", "from torch import nn\nfrom torch import *\n")
+    marks = {"super().__init__()": "super().__init__()\n        self.more = 1"} if made_otherwise else {}
+    file = imported(tmp_path, source, marks=marks)
+    assert is_fast(file)
+    assert (file.all, file.range) == (torch.all, torch.range)
+
+
 def test_names_that_the_choice_needs_may_be_taken(tmp_path: Path) -> None:
     text = "\n".join(f"{name} = ['{name}']" for name in TAKEN)
     file = imported(tmp_path, f"{SOURCE}\n\n{text}\n")

@@ -43,6 +43,7 @@ class Counting(nn.Module):
         self.mean = 0.9 * self.mean + 0.1 * y.mean(0)
         self.calls = self.calls + 1
         self.last = y.detach()
+        self.__mean = y.mean()
         return Out(y, {"a": y * 2, "b": x + y})
 
 
@@ -56,6 +57,7 @@ SAME = f"""
         self.mean = 0.9 * self.mean + 0.1 * y.mean(0)
         self.calls = self.calls + 1
         self.last = y.detach()
+        self.__mean = y.mean()
         {RETURNED}"""
 OTHERS = {
     "another container": SAME.replace(RETURNED, RETURNED.replace("return Out", "return ")),
@@ -66,6 +68,8 @@ OTHERS = {
     "a number that does not count": SAME.replace("self.calls = self.calls + 1", "pass"),
     "an attribute that is not kept": SAME.replace("self.last = y.detach()", "pass"),
     "an attribute that holds something else": SAME.replace("y.detach()", "x.detach()"),
+    "a private attribute that holds something else": SAME.replace("y.mean()", "x.mean()"),
+    "a private attribute that is not set": SAME.replace("        self.__mean = y.mean()\n", ""),
 }
 
 

@@ -64,6 +64,7 @@ def test_the_class_that_is_meant(tmp_path: Path, source: str, asked: str | None,
     [
         pytest.param("x = 1\n", None, "no class with a forward", id="no module"),
         pytest.param("def\n", None, "does not parse", id="not Python"),
+        pytest.param(f"{ONE}\nnonlocal x\n", None, "does not parse", id="not Python but in its grammar"),
         pytest.param(ONE, "Hole", "defines no module Hole; it has: Part, Whole", id="misspelt"),
         pytest.param(ONE, "Error", "defines no module Error", id="no module of this name"),
         pytest.param(ONE.replace("Part()", "None"), None, "several modules: Part, Whole; say which", id="several"),

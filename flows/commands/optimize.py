@@ -89,6 +89,7 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from flows.optimizing.providers import chosen
+    from tasks.search.foreseen import obstacle, require_name_of_its_own
     from tasks.search.survey import survey
     from tasks.search.texts import problem_texts
     from tasks.search.user_file import read_user_file
@@ -97,6 +98,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     require_there(parser, Path(path))
     usable_baselines(arguments.device, arguments.baselines)
     file = read_user_file(Path(path), class_name or None)
+    require_name_of_its_own(file)
     out = arguments.out or Path(f"{file.path.stem}{class_name and '-'}{class_name}-optimized")
     _require_nothing_lost(parser, file, out)
     try:
@@ -107,6 +109,11 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     make_out_folder(parser, out)
     facts = survey(file)
     texts = problem_texts(file, facts, precision=arguments.precision)
+    if reason := obstacle(file, facts):
+        sys.stderr.write(
+            f"no drop-in can be written for {file.class_name}, so what follows only tells whether it can be faster; "
+            f"change this to get one: {reason}\n"
+        )
     outcome = _optimized(file, facts, texts, providers, out, arguments, settings)
     return _write(file, facts, outcome, out)
 

@@ -1,29 +1,28 @@
 """The drop-in file: the user's text, the candidate's code, and a class that chooses between the two at every call."""
 
 import ast
-import builtins
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import libcst as cst
 import libcst.matchers as m
 
 from tasks.errors import ProblemError, RecordError
+from tasks.search.constructors import is_made_alike
+from tasks.search.drop_in_runtime import Runtime, free_name
 from tasks.search.names import Renaming, Said, imports_of, spelt_out
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
-from tasks.variants.names import defined_names, renamed, substituted, used_names, walk
+from tasks.variants.names import defined_names, used_names
 
 MARK = "# Written by cuda-l1 optimize"
 ENTRY = "ModelNew"
 ORIGIN = "drop-in"
-_RUNTIME = Path(__file__).with_name("drop_in_class.py")
 _DEPENDS_ON_MODE = re.compile(
     r"training|\b(\w*[Dd]ropout\w*|\w*[Bb]atch_?[Nn]orm\w*|\w*[Ii]nstance_?[Nn]orm\w*|R?ReLU_|rrelu|RReLU|Lazy\w+"
     r"|Multihead\w+|Transformer\w+|LSTM|GRU|RNN)\b|\.(train|eval)\("
@@ -45,10 +44,8 @@ def description():
     from tasks.judge.model_state import constructor_arguments
 
     positional, named = constructor_arguments({returned}, DropIn)
-    return [_described(DropIn(*positional, **named){mode})]
+    return [_Seen(DropIn(*positional, **named){mode}).digest]
 """
-_CONSTANTS = ("FORMS", "NAMED_FORMS", "TRAINING", "DEVICE", "JUDGED", "ALIKE", "CLASSES")
-_SETTLE = "_settle"
 _GUARD = """try:
     pass
 except Exception as error:
@@ -90,27 +87,35 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         raise RecordError(f"{file.path.name} gives the name {file.class_name} to something else below the class")
     taken = {*said.bound, *said.used}
     name = file.class_name
-    reference, fast_name = (_free(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))
+    reference, fast_name = (free_name(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))
     own_part = _with_reference(module, name, reference)
     taken.add(reference)
     new_names = {ENTRY: fast_name}
     fast_part = _beside(laid_out(fast), module, said, name, new_names, taken)
     bound = said.bound.keys() | Said.by(fast_part).bound.keys()
     taken |= bound
-    names = {"Reference": reference, "Fast": fast_name, "DropIn": name}
-    helpers = [each.name.value for each in _runtime_body() if each.name.value not in names]
-    names |= {own: _free(f"_{own.lstrip('_')}", taken) for own in (*_CONSTANTS, *helpers, "Described", "description")}
-    imports = _runtime_imports(bound, said, names, taken)
     decorators = "".join(
         module.code_for_node(decorator)
         for statement in module.body
         if isinstance(statement, cst.ClassDef) and statement.name.value == name
         for decorator in statement.decorators
     )
-    runtime = _Runtime(imports=imports, names=names, decorators=decorators)
+    runtime = Runtime.for_file(
+        said,
+        bound,
+        taken,
+        known={"Reference": reference, "Fast": fast_name, "DropIn": name},
+        more=("Described", "description"),
+        decorators=decorators,
+    )
     judged = _judged_description(file, own_part, runtime)
-    alike = _is_made_alike(laid_out(fast), laid_out(module), file, new_names)
-    added = runtime.text(file, facts, device=device, judged=judged, alike=alike)
+    is_alike = is_made_alike(
+        _class_of(laid_out(fast), ENTRY),
+        _class_of(laid_out(module), name),
+        new_names,
+        is_put_into_evaluation=not file.is_kernelbench,
+    )
+    added = runtime.text(facts, training=judged_mode(file), device=device, judged=judged, is_made_alike=is_alike)
     source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{added.strip()}\n"
     made = f"{name}(*arguments, **options)"
     judged_source = source + _JUDGED.format(made=f"{made}{_mode_call(file)}")
@@ -183,7 +188,7 @@ def _beside(
     for statement in body:
         for own in _bound(statement):
             if own in taken and own not in new_names:
-                new_names[own] = _free(f"fast_{own}", taken)
+                new_names[own] = free_name(f"fast_{own}", taken)
     spelt = [
         spelt_out(each, class_name if each.name.value == ENTRY else each.name.value)
         if isinstance(each, cst.ClassDef) and each.name.value in new_names
@@ -220,64 +225,11 @@ def _import_lines(
         if name == "*" or name not in taken or said.imports(name, origin):
             yield ast.unparse(only)
         elif is_folder:
-            new_names.setdefault(name, _free(f"fast_{name}", taken))
+            new_names.setdefault(name, free_name(f"fast_{name}", taken))
             yield f'{new_names[name]} = __import__("{alias.name}")'
         else:
-            alias.asname = new_names[name] = _free(f"fast_{name}", taken)
+            alias.asname = new_names[name] = free_name(f"fast_{name}", taken)
             yield ast.unparse(only)
-
-
-def _is_made_alike(fast: cst.Module, module: cst.Module, file: UserFile, new_names: Mapping[str, str]) -> bool:
-    """Whether the candidate's constructor makes what the user's does, so that nobody has to run it.
-
-    It does where it is the same text, as is all of the class that it may use, and no name in it was given to another.
-    """
-    classes = [
-        each
-        for text, name in ((fast, ENTRY), (module, file.class_name))
-        for each in text.body
-        if isinstance(each, cst.ClassDef) and each.name.value == name
-    ]
-    if len(classes) != 2:
-        return False
-    candidate, own = classes[0], substituted(classes[1], {file.class_name: ENTRY})
-    heads = [[fast.code_for_node(part) for part in (*each.bases, *each.keywords)] for each in (candidate, own)]
-    parts = [_parts(each, is_put_into_evaluation=not file.is_kernelbench) for each in (candidate, own)]
-    waiting = [name for each in parts for name in each if name.startswith("__")]
-    needed: set[str] = set()
-    used = {name for each in (*candidate.bases, *candidate.keywords) for name in used_names(each)}
-    while waiting:
-        name = waiting.pop()
-        if name in needed:
-            continue
-        needed.add(name)
-        for statement in parts[1].get(name, ()):
-            used.update(used_names(statement))
-            waiting += {node.value for node in walk(statement) if isinstance(node, cst.Name)}
-    texts = [[[fast.code_for_node(each).strip() for each in part.get(name, ())] for name in needed] for part in parts]
-    return heads[0] == heads[1] and texts[0] == texts[1] and not (used & new_names.keys()) - {ENTRY}
-
-
-def _parts(statement: cst.ClassDef, *, is_put_into_evaluation: bool) -> dict[str, Sequence[cst.CSTNode]]:
-    """The statements of a class by the names that they bind.
-
-    Args:
-        is_put_into_evaluation: the constructor may end so, since judging it needs that.
-    """
-    parts: dict[str, list[cst.CSTNode]] = {}
-    for part in statement.body.body if isinstance(statement.body, cst.IndentedBlock) else ():
-        bare: Any = _bare(part)
-        is_constructor = isinstance(bare, cst.FunctionDef) and bare.name.value == "__init__"
-        if is_put_into_evaluation and is_constructor and isinstance(bare.body, cst.IndentedBlock):
-            lines: list[Any] = [
-                each for each in bare.body.body if cst.Module([]).code_for_node(each).strip() != "self.eval()"
-            ]
-            if cst.Module(lines).code.strip() == "super().__init__(*arguments, **options)":
-                continue
-            bare = bare.with_changes(body=bare.body.with_changes(body=lines))
-        for name in _bound(bare) or {"__doc__"}:
-            parts.setdefault(name, []).append(bare)
-    return {name: tuple(statements) for name, statements in parts.items()}
 
 
 def _guarded(module: cst.Module, *, fast: str) -> str:
@@ -299,7 +251,7 @@ def _only_defines(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _judged_description(file: UserFile, own_part: str, runtime: "_Runtime") -> str:
+def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> str:
     """What the drop-in will find its module described as, made as the file's own functions make it.
 
     Raises:
@@ -308,11 +260,11 @@ def _judged_description(file: UserFile, own_part: str, runtime: "_Runtime") -> s
     returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
     text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file))
     nothing = Survey(inputs=(), named_inputs={}, constructor=None)
-    added = runtime.text(file, nothing, device="cpu", judged="", alike=True, more=text)
+    added = runtime.text(nothing, training=judged_mode(file), device="cpu", judged="", is_made_alike=True, more=text)
     description = _described_in_a_process(
         replace(
             file,
-            source=f"{own_part.rstrip()}\n\n\n{added}\n",
+            source=f"{own_part.rstrip()}\n\n\n{runtime.names['Fast']} = None\n{added}\n",
             class_name=runtime.names["Described"],
             inputs_function=runtime.names["description"],
             constructor_function=None,
@@ -336,83 +288,15 @@ def _described_in_a_process(file: UserFile) -> str | None:
     return description if kind == "value" else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Runtime:
-    """The class that chooses, and what it needs to know."""
-
-    imports: str
-    names: Mapping[str, str]
-    """Under which the file has what the class, its helpers, constants and imports are called there."""
-    decorators: str
-    """Of the user's class, which may change it."""
-
-    def text(self, file: UserFile, facts: Survey, *, device: str, judged: str, alike: bool, more: str = "") -> str:
-        """As it is to be in a file.
-
-        Args:
-            alike: whether the fast class needs no constructor of its own.
-            more: further statements that use what is there.
-        """
-        forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
-        values = (*forms, repr(judged_mode(file)), repr(device), repr(judged), repr(alike), "{}")
-        constants = "".join(f"{own} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
-        known = renamed(cst.parse_module(constants), self.names).code
-        body = cst.Module([*_runtime_body(), *cst.parse_module(f"\n\n{_SETTLE}()\n{more}").body])
-        name = self.names["DropIn"]
-        text = renamed(body, self.names).code.strip().replace(f"class {name}(", f"{self.decorators}class {name}(", 1)
-        return f"{self.imports}\n{known}\n\n{text}"
-
-
-def _runtime_imports(bound: Iterable[str], said: Said, names: dict[str, str], taken: set[str]) -> str:
-    """The imports that the class needs, under names that are its own where the file means something else by them."""
-    lines = []
-    wanted = [name for each in _runtime_source().body for name in _imported(each)]
-    for name in wanted:
-        if said.imports(name, name):
-            continue
-        if name in taken:
-            names[name] = _free(f"_{name}", taken)
-            lines.append(f"import {name} as {names[name]}\n")
-        else:
-            lines.append(f"import {name}\n")
-    used = {name for each in _runtime_body() for name in used_names(each)}
-    for name in sorted(used & vars(builtins).keys() & {*bound} - {"super"}):
-        names[name] = _free(f"_{name}", taken)
-        lines.append(f"from builtins import {name} as {names[name]}\n")
-    return "".join(lines)
-
-
-def _runtime_body() -> list[Any]:
-    return [each for each in _runtime_source().body if isinstance(each, cst.ClassDef | cst.FunctionDef)]
-
-
-@lru_cache(maxsize=1)
-def _runtime_source() -> cst.Module:
-    return cst.parse_module(_RUNTIME.read_text())
-
-
-def _imported(statement: cst.CSTNode) -> set[str]:
-    is_import = isinstance(statement, cst.SimpleStatementLine) and isinstance(statement.body[0], cst.Import)
-    return _bound(statement) if is_import else set()
-
-
 def _mode_call(file: UserFile) -> str:
     """What puts a module into the mode that it is judged in."""
     return "" if file.is_kernelbench else ".eval()"
 
 
-def _literal(form: Any) -> str:
-    """The form as an expression, with dtypes and types themselves instead of their names."""
-    match form:
-        case ("tensor", dtype, shape, stride):
-            return f'("tensor", torch.{dtype}, {tuple(shape)!r}, {tuple(stride)!r})'
-        case ("type", name):
-            return f'("type", {name})'
-        case list():
-            return f"[{', '.join(map(_literal, form))}]"
-        case dict():
-            return "{" + ", ".join(f"{name!r}: {_literal(value)}" for name, value in form.items()) + "}"
-    return repr(form)
+def _class_of(module: cst.Module, name: str) -> cst.ClassDef | None:
+    """The only class of the name."""
+    classes = [each for each in module.body if isinstance(each, cst.ClassDef) and each.name.value == name]
+    return classes[0] if len(classes) == 1 else None
 
 
 def _texts(module: cst.Module) -> set[str]:
@@ -425,12 +309,3 @@ def _bare(statement: Any) -> Any:
 
 def _bound(statement: cst.CSTNode) -> set[str]:
     return {name for name in defined_names(statement) if name != "*"}
-
-
-def _free(wish: str, taken: set[str]) -> str:
-    """A name that nothing has yet; taken from now on."""
-    name, number = wish, 2
-    while name in taken:
-        name, number = f"{wish}{number}", number + 1
-    taken.add(name)
-    return name

@@ -1,13 +1,15 @@
 """The class that a drop-in file adds. Its text is copied into the file: it uses nothing of this project.
 
 What is not defined here stands for what the file has: Reference, Fast, FORMS, NAMED_FORMS, TRAINING, DEVICE, JUDGED,
-ALIKE (the constructors of both classes make the same), CLASSES (what the file's classes had when it had been read).
+CLASSES (what the file's classes had when it had been read). Where the constructors of both classes make the same, what
+runs and remembers one is left out, and _made_alike stands for _made.
 """
 
 # ruff: noqa: F821, B008
 # mypy: ignore-errors
 
 import contextlib
+import enum
 import functools
 import hashlib
 import itertools
@@ -24,12 +26,11 @@ import torch
 
 class DropIn(Reference):
     __doc__ = Reference.__doc__
-    _made_from = None
     _fast = None
 
     @functools.wraps(Reference.__init__)
     def __init__(self, *arguments, **options):
-        made_from = _kept(arguments, options)  # before anything can change them
+        made_from = _kept(arguments, options) if type(self) is DropIn else None  # before anything can change them
         super().__init__(*arguments, **options)
         self._made_from = made_from
         self._fast = None
@@ -70,15 +71,20 @@ class DropIn(Reference):
         Nothing keeps it: it would be kept by its own attributes, and both would wait for the garbage collector.
         """
         twin = self._fast
-        if self._made_from is not None and (twin is None or (twin.module is None and not twin.fits(self))):
+        if twin is None or twin.served() is not self:  # it may have a copy of another module's attributes
+            if "_is_replica" in vars(self):  # of torch.nn.DataParallel, made for one call
+                return None
             with _Twin.making:
                 if self._fast is twin:  # or another thread was here first
+                    for name in twin.added if twin else ():
+                        vars(self).pop(name, None)
                     self._fast = _Twin(self)
             twin = self._fast
-        # A replica has a copy of another module's attributes, the twin included, which watches the other's weights.
-        if twin is None or twin.module is None or twin.served() is not self or not twin.fits(self):
+        seen = twin.seen
+        if not (seen.is_judged if seen.is_still(self) else twin.look(self)):
+            twin.tell()
             return None
-        fast = object.__new__(twin.module)
+        fast = object.__new__(twin.kind)
         object.__setattr__(fast, "__dict__", vars(self))
         return fast
 
@@ -95,80 +101,149 @@ class _Forward:
         return super(DropIn, kind).forward if torch.fx._symbolic_trace._is_fx_tracing_flag else self.function
 
 
-class _Once:
-    """Arguments of a constructor that are no plain data: for the first fast call, neither copied nor pickled."""
-
-    def __init__(self, made_from):
-        self.made_from = made_from
-
-    def __deepcopy__(self, _):
-        return self
-
-    def __reduce__(self):
-        return str, ("the arguments it was made with are no plain data, which alone is kept in copies",)
-
-    def take(self):
-        made_from, self.made_from = self.made_from, self.__reduce__()[1][0]
-        return made_from
-
-
 class _Twin:
-    """How the fast class serves a module: what it added to it, and whether the module still is what was judged.
+    """How the fast class serves a module: what it added to it, and whether the module is what was judged.
 
-    There is no fast class as long as it is not. Nothing here keeps the module or the mapping of its attributes.
+    There is no fast class before it is. Nothing here keeps the module or the mapping of its attributes.
     """
 
     making = threading.RLock()
 
     def __init__(self, served):
         self.served = weakref.ref(served)
-        self.module = None
-        self.has_run = set()  # in which of inference mode and not: what one has made, the other may not write to
+        self.kind = None
         self.added = ()
-        self._others = [*served.modules()][1:]
-        self._tensors, self._absent = [], []
-        self._first = None
-        self._dtype = torch.get_default_dtype()
-        kind = None
-        try:
-            if _described(served) != JUDGED:
-                words = "it was judged with other arguments, attributes, modes, dtypes or devices, or by other versions"
-                warnings.warn(f"{type(served).__name__} stays as slow as it was: {words}", stacklevel=5)
-            elif ALIKE and isinstance(Fast, type):
-                kind = Fast
-            else:  # a function where the candidate is one, or where its text failed, which it says
-                kind, self.added = self._shared(served)
-            self._watch(served)
-            self.module = kind
-        except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
-            self._give_up(served, error)
+        self.has_run = set()  # in which of inference mode and not: what one has made, the other may not write to
+        self._set_by_calls = set()
+        self.seen = self._untold = None
+        if not self.look(served):
+            words = "it was judged with other arguments, attributes, modes, dtypes or devices, or by other versions"
+            self._untold = self._untold or words
+
+    def __deepcopy__(self, _):
+        """Only what tells which of the copied attributes are not for a copy: those that were added."""
+        copied = object.__new__(_Twin)
+        copied.served, copied.added = type(None), self.added
+        return copied
 
     def __reduce__(self):
         return type(None), ()
 
+    def look(self, served):
+        """See what the module is, and tell whether that was judged; where it is for the first time, find its class."""
+        with self.making:
+            try:
+                seen = _Seen(served, {*self.added, *self._set_by_calls})
+                if seen.is_judged and self.kind is None:
+                    self.kind, self.added = _made(served)
+                self.seen = seen
+            except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
+                self._give_up(error)
+            return self.seen.is_judged
+
     def run_first(self, fast, inputs, named, reference):
         """Answer by the fast module, which may have to compile; where it fails and the reference does not, for good."""
+        before = {*vars(fast)}
         try:
             outputs = fast.forward(*inputs, **named)
         except Exception as error:  # noqa: BLE001 - as above
             reason = str(error)  # not the error itself, which keeps all that the call has allocated
         else:
             self.has_run.add(torch.is_inference_mode_enabled())
+            self._set_by_calls.update(name for name in vars(fast).keys() - before if not hasattr(Reference, name))
             return outputs
         outputs = reference()
-        self._give_up(self.served(), reason)
+        self._give_up(reason)
+        self.tell()
         return outputs
 
-    def _give_up(self, served, reason):
-        warnings.warn(f"{type(served).__name__} stays as slow as it was: {reason}", stacklevel=6)
-        self.module = None
-        self._others, self._tensors, self._absent = [], [], []
-        self._dtype, self.fits = None, _always  # nothing to watch: it is not tried again
+    def _give_up(self, reason):
+        self.seen, self._untold = _GivenUp, str(reason)
 
-    def fits(self, served):
-        """Whether all is as it was when this was made: modules, their hooks and attributes, the forms of weights."""
-        if self._dtype not in (None, torch.get_default_dtype()):
-            return False
+    def tell(self):
+        """Warn once of why the module stays slow, as of the line that called it."""
+        reason, self._untold = self._untold, None
+        if reason is not None:
+            warnings.warn(f"{DropIn.__name__} stays as slow as it was: {reason}", stacklevel=6)
+
+
+class _GivenUp:
+    """Instead of what was seen: nothing is looked at again."""
+
+    is_judged = False
+
+    @staticmethod
+    def is_still(_):
+        return True
+
+
+class _Seen:
+    """What a module was when it was looked at: whether that is what was judged, and whether it still is, at a glance.
+
+    It was where a digest of all that the modules are, but for what their tensors hold, is the same. There is none, and
+    fast code would not do, with hooks or another forward inside, tensors elsewhere or of other kinds, functions that
+    hold anything, methods that were replaced. Nothing here keeps the module or the mapping of its attributes.
+    """
+
+    def __init__(self, served, ignored=()):
+        self._dtype = torch.get_default_dtype()
+        self._others, self._tensors, self._mappings, self._counted = [], [], [], []
+        self._watched = [], []
+        tree, kinds, may_serve = [self._dtype], {}, True
+        for path, module in served.named_modules(remove_duplicate=False):
+            plain = {name: text for name, text in _plain(module).items() if path or name not in ignored}
+            forms = {name: _form(each) for name, each in (*module._parameters.items(), *module._buffers.items())}
+            hooks = module._forward_hooks, module._forward_pre_hooks
+            may_serve = may_serve and None not in (*plain.values(), *forms.values()) and not (path and any(hooks))
+            tree.append((path, _name(type(module)), sorted(plain.items()), sorted(forms.items())))
+            kinds |= dict.fromkeys(_own_classes(module))
+            if path:
+                self._others.append(module)
+                self._counted += hooks
+                self._watch(vars(module), plain)
+            else:
+                self._own_names = [*plain, "_parameters"]  # the mapping, which a constructor that runs again makes anew
+            self._watch_parts(module)
+        for kind in kinds:
+            here, there = _of_class(vars(kind)), _of_class(CLASSES.get(kind, vars(kind)))
+            tree.append((kind.__qualname__, sorted((name, each) for name, each in here.items() if type(each) is str)))
+            may_serve = may_serve and _ids(here) == _ids(there)
+        self.digest = hashlib.sha256(repr(tree).encode()).hexdigest() if may_serve else ""
+        self.is_judged = self.digest == JUDGED
+        self._remember(served, kinds)
+
+    def _watch(self, mapping, names):
+        self._watched[0].extend([mapping] * len(names))
+        self._watched[1].extend(names)
+
+    def _watch_parts(self, module):
+        for parts in (module._modules, module._parameters, module._buffers):
+            missing = [name for name, value in parts.items() if value is None]
+            (self._mappings if missing else self._counted).append(parts)
+            self._watch(parts, parts if parts is module._modules else missing)
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is not None:
+                    form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)
+                    self._tensors.append((tensors, name, *form))
+
+    def _remember(self, served, kinds):
+        self._in_classes = [vars(kind).values() for kind in kinds]
+        self._counted += self._in_classes
+        self._mappings += map(vars, self._others)
+        own = vars(served)
+        self._lengths = [*map(len, self._counted)]
+        self._names = [*own, *itertools.chain.from_iterable(self._mappings)]
+        self._kinds = [*map(type, self._others)]
+        self._own_values = [*map(own.get, self._own_names)]
+        self._values = [*map(dict.get, *self._watched)]
+        self._class_values = [*itertools.chain.from_iterable(self._in_classes)]
+        everything = itertools.chain(self._own_values, self._values, self._class_values)
+        self._mutable = [value for value in everything if _is_mutable(value) and _spelt(value) is not None]
+        self._texts = [*map(repr, self._mutable)]
+
+    def is_still(self, served):
+        """Whether nothing shows a change: this is asked at every call."""
         for tensors, name, kind, dtype, shape, device, strides in self._tensors:
             tensor = tensors.get(name)
             if (
@@ -179,73 +254,11 @@ class _Twin:
                 or _strides(tensor) != strides
             ):
                 return False
-        for tensors, name in self._absent:
-            if tensors.get(name) is not None:
-                return False
-        if not self._is_untouched(vars(served)):
-            self._look(served)
-        return self._is_same
-
-    def _watch(self, served):
-        for module in (served, *self._others):
-            for tensors in (module._parameters, module._buffers):
-                for name, tensor in tensors.items():
-                    if tensor is None:
-                        self._absent.append((tensors, name))
-                    else:
-                        form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)
-                        self._tensors.append((tensors, name, *form))
-        self._look(served)
-
-    def _look(self, served):
-        """Compare all but the tensors with what was there first, and remember where a change of it would show."""
-        owners, names, state, kinds = [], [], [], {}
-        self._counted = []
-        for module in (served, *self._others):
-            plain, children = _plain(module), module._modules
-            hooks = ()
-            if module is served:
-                plain = {name: text for name, text in plain.items() if not self._is_fast_ones(name)}
-                self._own_names = [*plain]
-            else:
-                owners += [vars(module)] * len(plain)
-                names += plain
-                hooks = module._forward_hooks, module._forward_pre_hooks
-            owners += [children] * len(children)
-            names += children
-            tensors = module._parameters, module._buffers
-            self._counted += [children, *tensors, *hooks]
-            places = [*map(id, children.values())], [*map(type, children.values())]
-            state.append((plain, places, [*map(list, tensors)], [*map(len, hooks)]))
-            kinds |= dict.fromkeys(_own_classes(module))
-        state.append([(id(kind), _of_class(vars(kind))) for kind in kinds])
-        self._is_same = self._first is None or state == self._first[0]
         own = vars(served)
-        self._watched = owners, names
-        self._in_classes = [vars(kind).values() for kind in kinds]
-        self._counted += self._in_classes
-        self._lengths = [*map(len, self._counted)]
-        self._owners = [*map(vars, self._others)]
-        self._names = [*own, *itertools.chain.from_iterable(self._owners)]
-        self._kinds = [*map(type, self._others)]
-        self._own_values = [*map(own.get, self._own_names)]
-        self._values = [*map(dict.get, owners, names)]
-        self._class_values = [*itertools.chain.from_iterable(self._in_classes)]
-        everything = self._own_values, self._values, self._class_values, [*kinds]
-        self._first = self._first or (state, everything)  # kept, so that nothing else gets the ids of these
-        self._mutable = [value for value in itertools.chain(*everything[:3]) if _is_mutable(value) and _is_plain(value)]
-        self._texts = [*map(repr, self._mutable)]
-
-    def _is_fast_ones(self, name):
-        """Whether it is an attribute that only the fast module has, which may change it as it likes."""
-        known = self._first[0][0][0] if self._first else ()
-        return name in self.added or (self._first and name not in known and not hasattr(Reference, name))
-
-    def _is_untouched(self, own):
-        """Whether nothing shows a change at a glance: this is asked at every call."""
         return (
-            [*map(len, self._counted)] == self._lengths
-            and [*own, *itertools.chain.from_iterable(self._owners)] == self._names  # a new one may hide a method
+            torch.get_default_dtype() is self._dtype
+            and [*map(len, self._counted)] == self._lengths
+            and [*own, *itertools.chain.from_iterable(self._mappings)] == self._names  # a new one may hide a method
             and [*map(type, self._others)] == self._kinds
             and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
             and all(map(operator.is_, map(dict.get, *self._watched), self._values))
@@ -253,48 +266,69 @@ class _Twin:
             and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
         )
 
-    def _shared(self, served):
-        """Make a fast module that has all of the served one, and tell its class.
 
-        What only the fast one has is added to the served one, beside the state dict; its names are returned too.
-        """
-        made_from = served._made_from
-        if isinstance(made_from, _Once):
-            made_from = made_from.take()
-        if isinstance(made_from, str):
-            raise TypeError(made_from)
-        if _has_weights(made_from):
-            raise TypeError("it was made with modules or tensors, which its fast form's constructor could write to")
-        arguments, options = _copied(made_from)
-        fast = _undisturbed(lambda: Fast(*arguments, **options), served)
-        for name, child in fast._modules.items():
-            if type(child) is not type(served._modules.get(name, child)):
-                raise TypeError(f"its fast form keeps another kind of module as {name}")
-        own = {**vars(fast), **fast._buffers, **fast._modules}
-        known = {*vars(served), *served._parameters, *served._buffers, *served._modules}
-        if any(name not in known for name in fast._parameters):
-            raise TypeError("its fast form has weights of its own")
-        added = {name: value for name, value in own.items() if name not in known}
-        vars(served).update(added)
-        fast.__dict__ = vars(served)
-        return type(fast), tuple(added)
+def _made(served):
+    """Make a fast module that has all of the served one, and tell its class.
+
+    What only the fast one has is added to the served one, beside the state dict; its names are returned too.
+    """
+    made_from = vars(served).get("_made_from", "it was not made by its constructor as it is now")
+    if isinstance(made_from, _Once):
+        made_from = made_from.take()
+    if isinstance(made_from, str):
+        raise TypeError(made_from)
+    arguments, options = _copied(made_from)
+    fast = _undisturbed(lambda: Fast(*arguments, **options), served)
+    for name, child in fast._modules.items():
+        if type(child) is not type(served._modules.get(name, child)):
+            raise TypeError(f"its fast form keeps another kind of module as {name}")
+    own = {**vars(fast), **fast._buffers, **fast._modules}
+    known = {*vars(served), *served._parameters, *served._buffers, *served._modules}
+    if any(name not in known for name in fast._parameters):
+        raise TypeError("its fast form has weights of its own")
+    added = {name: value for name, value in own.items() if name not in known}
+    vars(served).update(added)
+    fast.__dict__ = vars(served)
+    return type(fast), tuple(added)
+
+
+def _made_alike(_):
+    """A fast class whose constructor makes what the reference's does: it need not run, and adds nothing."""
+    kind = Fast if isinstance(Fast, type) else Fast()  # a function where its text failed, which it says
+    return kind, ()
 
 
 def _kept(arguments, options):
-    """What a fast module is made from: nothing where it needs no constructor, copies as far as the data are plain."""
-    made_from = _copied(((), {}) if ALIKE else (arguments, options))
-    return made_from if _is_plain(made_from) else _Once(made_from)
+    """What a fast module is made from: copies as far as the data are plain; a text that says why there is none."""
+    made_from = _copied((arguments, options))
+    if _has_weights(made_from):
+        return "it was made with modules or tensors, which its fast form's constructor could write to"
+    return _Once(made_from) if _spelt(made_from) is None else made_from
+
+
+class _Once:
+    """Arguments of a constructor that are no plain data: for the first fast call, neither copied nor pickled."""
+
+    def __init__(self, made_from):
+        self.made_from = made_from
+
+    def __reduce__(self):
+        return str, ("the arguments it was made with are no plain data, which alone is kept in copies",)
+
+    def take(self):
+        made_from, self.made_from = self.made_from, self.__reduce__()[1][0]
+        return made_from
 
 
 def _copied(value):
     """The same values in other lists and mappings, which a constructor may change."""
     if type(value) is dict:
         return {name: _copied(each) for name, each in value.items()}
-    return type(value)(map(_copied, value)) if type(value) in (list, tuple) else value
+    return type(value)(map(_copied, value)) if type(value) in (list, tuple, set) else value
 
 
 def _has_weights(value):
-    if isinstance(value, (dict, list, tuple)):
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
         return any(map(_has_weights, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (torch.nn.Module, torch.Tensor))
 
@@ -321,7 +355,8 @@ def _settle():
     """What is to be done when the file has been read.
 
     What its classes are then is what was judged. Those that inherit from the reference, and modules that are one, were
-    meant to be of the class that goes by its name, and are asked whether they are.
+    meant to be of the class that goes by its name, and are asked whether they are. What both classes have in their
+    bodies, but for code, is one object.
     """
     if isinstance(DropIn, type) and issubclass(DropIn, Reference):
         forward = vars(DropIn).get("forward")
@@ -339,6 +374,11 @@ def _settle():
                 globals()[name] = DropIn
             elif isinstance(value, torch.nn.Module):
                 _tried(_renew, value)
+    own = vars(Fast) if isinstance(Fast, type) else {}
+    for name in [each for each in own.keys() & vars(Reference).keys() if not each.startswith(("__", "_abc_"))]:
+        value = vars(Reference)[name]
+        if not _is_code(value) and _spelt(value) in (None, _spelt(own[name])):
+            setattr(Fast, name, value)
     for value in [*globals().values()]:
         if isinstance(value, type) and value.__module__ == __name__:
             CLASSES[value] = dict(vars(value))
@@ -362,43 +402,6 @@ def _tried(change, *arguments):
         change(*arguments)
 
 
-def _always(_):
-    return True
-
-
-def _described(served):
-    """A digest of what fast code may have built in: all that the modules are, but for what their tensors hold.
-
-    Empty where fast code would not do, or that cannot be said: with hooks or another forward inside, tensors elsewhere
-    or of other kinds, functions that hold anything, methods that were replaced.
-    """
-    tree = [torch.get_default_dtype()]
-    kinds = {}
-    for path, module in served.named_modules(remove_duplicate=False):
-        tensors = {**module._parameters, **module._buffers}
-        forms = {
-            name: each if each is None else (each.dtype, *each.shape, _strides(each)) for name, each in tensors.items()
-        }
-        plain = _plain(module)
-        tree.append((path, type(module).__qualname__, sorted(plain.items()), sorted(forms.items())))
-        kinds |= dict.fromkeys(_own_classes(module))
-        held = [each for each in tensors.values() if each is not None]
-        known = torch.Tensor, torch.nn.Parameter, torch.nn.Buffer
-        if any(each.device.type != DEVICE or type(each) not in known or not _is_plainly_stored(each) for each in held):
-            return ""
-        if None in plain.values():
-            return ""
-        if path and (module._forward_hooks or module._forward_pre_hooks):
-            return ""
-    for kind in kinds:
-        here, there = _of_class(vars(kind)), _of_class(CLASSES.get(kind, vars(kind)))
-        texts = {name: each for name, each in here.items() if isinstance(each, str)}
-        if {name: here[name] for name in here.keys() - texts} != {n: v for n, v in there.items() if type(v) is int}:
-            return ""
-        tree.append((kind.__qualname__, sorted(texts.items())))
-    return hashlib.sha256(repr(tree).encode()).hexdigest()
-
-
 def _own_classes(module):
     """Classes of this file that a module is of."""
     return [kind for kind in type(module).__mro__ if kind in CLASSES or kind.__module__ == __name__]
@@ -408,11 +411,15 @@ def _of_class(attributes):
     """What a class has: plain data as texts, and the ids of functions and whatever else is no mere value."""
     texts = {}
     for name, value in attributes.items():
-        if _is_code(value):
-            texts[name] = id(value)
-        elif not name.startswith("__") and _is_plain(value) and not _is_path(value):
-            texts[name] = repr(value)
+        is_code = _is_code(value)
+        if is_code or not name.startswith("__"):
+            text = None if is_code or _is_path(value) else _spelt(value)
+            texts[name] = id(value) if text is None else text
     return texts
+
+
+def _ids(attributes):
+    return {name: each for name, each in attributes.items() if type(each) is int}
 
 
 def _is_code(value):
@@ -442,15 +449,21 @@ def _plain(module, others=frozenset({*vars(torch.nn.Module()), "_made_from", "_f
 def _text(value, module):
     """An attribute of a module as text; empty where it is of a kind that is not compared, None where it must not be."""
     if isinstance(value, (type, type(len))):
-        return value.__qualname__
+        return _name(value)
     if isinstance(value, type(_text)):
         return _function(value)
     if isinstance(value, types.MethodType) and value.__self__ is module:
         return f"its {value.__func__.__qualname__}" if isinstance(value.__func__, type(_text)) else ""
-    if isinstance(value, functools.partial) and _is_plain((value.args, value.keywords)):
+    if isinstance(value, functools.partial) and (given := _spelt((value.args, value.keywords))):
         text = _text(value.func, module)
-        return text and f"{text} with {value.args} and {value.keywords}"
-    return repr(value) if _is_plain(value) and not _is_path(value) else ""
+        return text and f"{text} with {given}"
+    return "" if _is_path(value) else _spelt(value) or ""
+
+
+def _name(value):
+    """What a class or function is called, with the last name of the file it is from where that is another one."""
+    library = "" if value.__module__ == __name__ else f"{value.__module__}.".split(".")[-2]
+    return f"{library} {value.__qualname__}"
 
 
 def _function(value):
@@ -460,17 +473,37 @@ def _function(value):
     except ValueError:  # one that is still empty
         return None
     is_one_of_many = "<" in value.__qualname__
-    code = (value.__code__.co_code, *filter(_is_plain, value.__code__.co_consts)) if is_one_of_many else ()
-    library = value.__module__ if f"{value.__module__}.".startswith("torch.") else ""
-    return repr((library, value.__qualname__, held, code)) if _is_plain(held) else None
+    code = (value.__code__.co_code, *map(_spelt, value.__code__.co_consts)) if is_one_of_many else ()
+    held = _spelt(held)
+    return held and repr((_name(value), held, code))
 
 
-def _is_plain(value):
-    if isinstance(value, dict):
-        return all(map(_is_plain, [*value, *value.values()]))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (bool, int, float, complex, str, torch.dtype))
+def _spelt(
+    value,
+    known=(
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        range,
+        type(None),
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    ),
+):
+    """Plain data as a text that is the same in every process; None where it is something else."""
+    if isinstance(value, enum.Enum):
+        return f"{_name(type(value))} {value.name}"
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
+        parts = [*map(_spelt, [*value, *value.values()] if isinstance(value, dict) else value)]
+        if None in parts:
+            return None
+        return f"{type(value).__name__} {sorted(parts) if isinstance(value, (set, frozenset)) else parts}"
+    return repr(value) if isinstance(value, known) else None
 
 
 def _as_judged(inputs, named):
@@ -503,6 +536,7 @@ def _is_usual():
     """Whether torch does what it did when this was judged: nothing is traced, transformed or goes through a mode."""
     return (
         not torch.is_autocast_enabled(DEVICE)
+        and not torch._C._get_deterministic_algorithms()
         and not torch.jit.is_tracing()
         and not torch.fx._symbolic_trace._is_fx_tracing_flag
         and torch._C._functorch.peek_interpreter_stack() is None
@@ -519,6 +553,14 @@ def _has_default_device_only():
     return all(type(each).__module__ == "torch.utils._device" and each.device.type == DEVICE for each in modes)
 
 
+def _form(tensor):
+    """What is compared of a weight; None where fast code would not do, such as for one elsewhere or of another kind."""
+    if tensor is None:
+        return ()
+    is_usual = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and _is_plainly_stored(tensor)
+    return (tensor.dtype, *tensor.shape, tensor.stride()) if is_usual and tensor.device.type == DEVICE else None
+
+
 def _strides(tensor):
     """Where elements lie, which code that reads weights by address may have built in; None if that is not all."""
     return tensor.stride() if _is_plainly_stored(tensor) else None
@@ -530,7 +572,7 @@ def _is_plainly_stored(tensor):
 
 
 def _is_mutable(value):
-    return isinstance(value, (dict, list)) or (isinstance(value, tuple) and any(map(_is_mutable, value)))
+    return isinstance(value, (dict, list, set)) or (isinstance(value, tuple) and any(map(_is_mutable, value)))
 
 
 def _same_form(value, form):

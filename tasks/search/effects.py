@@ -10,64 +10,54 @@ import libcst as cst
 import libcst.matchers as m
 
 from tasks.problems.problem import Problem
-from tasks.search.drop_in import ENTRY, DropIn
-from tasks.search.texts import ProblemTexts
-from tasks.search.user_file import KERNELBENCH_CLASS, UserFile
+from tasks.search.drop_in import DropIn
+from tasks.search.names import all_spelt_out
+from tasks.search.texts import ProblemTexts, judged_source
+from tasks.search.user_file import UserFile
+from tasks.search.wrapping import wrapped_case
 from tasks.variants.candidate import Candidate
-from tasks.variants.names import renamed
 
-_EFFECTS = '''
+_ANSWER = """
+import copy
 
+tensors = []
 
-class {name}(__import__("torch").nn.Module):
-    def __init__(self, *arguments, **options):
-        super().__init__()
-        self.inner = {inner}(*arguments, **options)
+def told(value):
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach().clone())
+        return "tensor"
+    kind = type(value).__name__
+    if isinstance(value, float):
+        tensors.append(torch.tensor(value, dtype=torch.float64))
+    if isinstance(value, dict):
+        return f"{kind}({', '.join(f'{key!r}: {told(each)}' for key, each in value.items())})"
+    if isinstance(value, (list, tuple)):
+        names = getattr(value, "_fields", range(len(value)))
+        return f"{kind}({', '.join(f'{name}: {told(each)}' for name, each in zip(names, value))})"
+    return repr(value) if isinstance(value, (bool, int, str, type(None))) else kind
 
-    def forward(self, *inputs, **named):
-        """All is put back afterwards, so that equal calls give equal answers."""
-        import torch
-
-        tensors = []
-
-        def told(value):
-            if isinstance(value, torch.Tensor):
-                tensors.append(value.detach().clone())
-                return "tensor"
-            kind = type(value).__name__
-            if isinstance(value, float):
-                tensors.append(torch.tensor(value, dtype=torch.float64))
-            if isinstance(value, dict):
-                return f"{{kind}}({{', '.join(f'{{key!r}}: {{told(each)}}' for key, each in value.items())}})"
-            if isinstance(value, (list, tuple)):
-                names = getattr(value, "_fields", range(len(value)))
-                return f"{{kind}}({{', '.join(f'{{name}}: {{told(each)}}' for name, each in zip(names, value))}})"
-            return repr(value) if isinstance(value, (bool, int, str, type(None))) else kind
-
-        modules = [*self.inner.modules()]
-        places = [(module._buffers, name) for module in modules for name in module._buffers]
-        places += [(vars(module), name) for module in modules for name in {watched!r} if name in vars(module)]
-        before = [(values, name, values[name], _copied(values[name])) for values, name in places]
-        absent = [(vars(module), name) for module in modules for name in {watched!r} if name not in vars(module)]
-        with torch.no_grad():
-            words = told(self.inner(*inputs, **named))
-            for values, name, value, copy in before:
-                words += f"; {{name}}: {{told(values.get(name))}}"
-                values[name] = value
-                if isinstance(value, torch.Tensor):
-                    value.copy_(copy)
-        for values, name in absent:
-            if name in values:
-                words += f"; {{name}}: {{told(values.pop(name))}}"
-        device = next((each.device for each in tensors), None)
-        return [*tensors, torch.tensor(list(words.encode()), dtype=torch.uint8, device=device)]
-
-
-def _copied(value):
-    import copy
-
+def copied(value):
     return copy.deepcopy(value.detach()) if hasattr(value, "detach") else value
-'''
+
+# all is put back afterwards, so that equal calls give equal answers
+modules = [*self.inner.modules()]
+places = [(module._buffers, name) for module in modules for name in module._buffers]
+places += [(vars(module), name) for module in modules for name in watched if name in vars(module)]
+before = [(values, name, values[name], copied(values[name])) for values, name in places]
+absent = [(vars(module), name) for module in modules for name in watched if name not in vars(module)]
+with torch.no_grad():
+    words = told(self.inner(*inputs, **named))
+    for values, name, value, kept in before:
+        words += f"; {name}: {told(values.get(name))}"
+        values[name] = value
+        if isinstance(value, torch.Tensor):
+            value.copy_(kept)
+for values, name in absent:
+    if name in values:
+        words += f"; {name}: {told(values.pop(name))}"
+device = next((each.device for each in tensors), None)
+return [*tensors, torch.tensor(list(words.encode()), dtype=torch.uint8, device=device)]
+"""
 ORIGIN = "effects"
 
 
@@ -77,17 +67,10 @@ def effects_case(file: UserFile, texts: ProblemTexts, made: DropIn) -> tuple[Pro
     Looked at are all buffers, and the attributes that methods of the file assign to after the constructor. A verdict
     "correct" means that they are equal. "bad_problem" means that the reference's own cannot be compared.
     """
-    watched = tuple(sorted(_assigned(file.source)))
-    problem = replace(texts.judged, source=_wrapped(texts.judged.source, KERNELBENCH_CLASS, watched))
-    source = _wrapped(texts.as_judged(made.judged).source, ENTRY, watched)
-    return problem, Candidate(problem_id=problem.problem_id, source=source, origin=ORIGIN)
-
-
-def _wrapped(source: str, name: str, watched: tuple[str, ...]) -> str:
-    """The program with a module around the one that has this name."""
-    inner = f"Plain{name}"
-    program = renamed(cst.parse_module(source), {name: inner}).code
-    return program + _EFFECTS.format(name=name, inner=inner, watched=watched)
+    named = replace(file, source=all_spelt_out(cst.parse_module(file.source)).code)
+    reference = replace(texts.judged, source=judged_source(named, texts.prefix))
+    answer = f"watched = {tuple(sorted(_assigned(named.source)))!r}\n{_ANSWER}"
+    return wrapped_case(reference, texts.as_judged(made.judged), answer=answer, origin=ORIGIN)
 
 
 def _assigned(source: str) -> set[str]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tasks.variants.names import KeepingKeywords, Renamer
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Said:
@@ -75,7 +77,12 @@ def spelt_out(statement: cst.ClassDef, owner: str) -> cst.ClassDef:
     return statement.with_changes(body=statement.body.visit(_PrivateNames(owner)))
 
 
-class _PrivateNames(cst.CSTTransformer):
+def all_spelt_out(module: cst.Module) -> cst.Module:
+    """The module with all private names as Python makes them, so that its classes may have other names."""
+    return module.visit(_PrivateNames(""))
+
+
+class _PrivateNames(KeepingKeywords):
     def __init__(self, owner: str) -> None:
         self.owners = [owner.lstrip("_")]
 
@@ -91,34 +98,9 @@ class _PrivateNames(cst.CSTTransformer):
             return updated_node
         return updated_node.with_changes(value=f"_{owner}{name}")
 
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
 
-    def leave_MatchKeywordElement(
-        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
-    ) -> cst.MatchKeywordElement:
-        return updated_node.with_changes(key=original_node.key)
-
-
-class Renaming(cst.CSTTransformer):
-    """Renames variables wherever they occur, but nothing that is looked up elsewhere, such as what an import names."""
-
-    def __init__(self, new_names: Mapping[str, str]) -> None:
-        self.new_names = new_names
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        return updated_node.with_changes(value=self.new_names.get(updated_node.value, updated_node.value))
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_MatchKeywordElement(
-        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
-    ) -> cst.MatchKeywordElement:
-        return updated_node.with_changes(key=original_node.key)
+class Renaming(Renamer):
+    """Renames variables, but not what an import names: that stays, under another name."""
 
     def leave_ImportFrom(self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom) -> cst.ImportFrom:
         return updated_node.with_changes(module=original_node.module)

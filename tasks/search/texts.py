@@ -67,13 +67,17 @@ def problem_texts(file: UserFile, facts: Survey, *, precision: str = "fp32") -> 
         ProblemError: if it needs more files than can go with it.
     """
     prefix = bundle(file)
-    program = file.source if file.is_kernelbench else _as_model(file)
-    judged = program if file.is_kernelbench else program + _generators(file)
+    shown = file.source if file.is_kernelbench else _shown(_as_model(file), file, facts)
     return ProblemTexts(
-        shown=_problem(file, program if file.is_kernelbench else _shown(program, file, facts), precision),
-        judged=_problem(file, with_prefix(judged, prefix), precision),
+        shown=_problem(file, shown, precision),
+        judged=_problem(file, judged_source(file, prefix), precision),
         prefix=prefix,
     )
+
+
+def judged_source(file: UserFile, prefix: str) -> str:
+    """The text of the problem that is judged."""
+    return with_prefix(file.source if file.is_kernelbench else _as_model(file) + _generators(file), prefix)
 
 
 def with_prefix(source: str, prefix: str) -> str:

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import symtable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ def read_user_file(path: Path, class_name: str | None = None) -> UserFile:
     source = _read(path)
     try:
         tree = ast.parse(source)
+        symtable.symtable(source, str(path), "exec")  # which says more
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ProblemError(f"{path} does not parse: {error}") from None
     functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]

@@ -121,9 +121,34 @@ def substituted(node: Node, new_names: Mapping[str, str]) -> Node:
     """The node with variables renamed wherever they occur in it."""
     if all(new_names.get(name, name) == name for name in used_names(node)):
         return node
-    changed = node.visit(_Renamer(new_names))
+    changed = node.visit(Renamer(new_names))
     assert isinstance(changed, type(node))
     return changed
+
+
+class KeepingKeywords(cst.CSTTransformer):
+    """Changes names, but not where a value is given or matched by one: in a call, or in a pattern of a class."""
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_MatchKeywordElement(
+        self, original_node: cst.MatchKeywordElement, updated_node: cst.MatchKeywordElement
+    ) -> cst.MatchKeywordElement:
+        return updated_node.with_changes(key=original_node.key)
+
+
+class Renamer(KeepingKeywords):
+    """Renames variables wherever they occur, but no attributes and no keywords."""
+
+    def __init__(self, new_names: Mapping[str, str]) -> None:
+        self.new_names = new_names
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
+        return updated_node.with_changes(value=self.new_names.get(updated_node.value, updated_node.value))
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
+        return updated_node.with_changes(attr=original_node.attr)
 
 
 @cache
@@ -140,17 +165,3 @@ def _bound(target: cst.CSTNode) -> set[str]:
     if isinstance(target, cst.Tuple | cst.List):
         return set().union(*(_bound(element.value) for element in target.elements))
     return set()
-
-
-class _Renamer(cst.CSTTransformer):
-    def __init__(self, new_names: Mapping[str, str]) -> None:
-        self.new_names = new_names
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.Name:
-        return updated_node.with_changes(value=self.new_names.get(updated_node.value, updated_node.value))
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
