@@ -20,7 +20,7 @@ from torch import nn
 
 class Slow(nn.Module):
     def forward(self, x):
-        return torch.exp(x.sin()) + torch.exp(x.sin()) + torch.exp(x.sin())
+        return sum(torch.exp(x.sin()) for _ in range(16))
 
 
 def example_inputs():
@@ -36,7 +36,7 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         {called}
-        return 3 * x.sin().exp()
+        return 16 * x.sin().exp()
 """
 REFUSES = 'assert "ReferenceSlow" not in globals(), "not beside\\n the reference"'
 
