@@ -97,6 +97,10 @@ def train_sft(
         dataset_kwargs={"skip_prepare_dataset": True},  # the rows are tokenised and labelled
     )
     trainer = _PartedTrainer(
+        tokens_of_steps=[
+            sum(_num_learnt(row) for row in rows[begin : begin + batch_size])
+            for begin in range(0, steps * batch_size, batch_size)
+        ],
         model=policy.model,
         args=config,
         train_dataset=Dataset.from_list(rows),
@@ -159,6 +163,30 @@ class _CompletionTrainer(SFTTrainer):
 
 
 class _PartedTrainer(PartedBatches, _CompletionTrainer):
+    """Every token that is learnt counts the same.
+
+    A batch holds programs of like lengths. Were its loss divided by its own tokens, those of short programs would count
+    for several of long ones, the first of each too, which decides between them: a policy that was taught both as often
+    would write the short ones several times as often.
+    """
+
+    def __init__(self, *, tokens_of_steps: Sequence[int], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._tokens_of_steps = tokens_of_steps
+        self._usual_tokens = sum(tokens_of_steps) / len(tokens_of_steps)
+
+    def _get_num_items_in_batch(self, batch_samples: Any, device: torch.device) -> Any:
+        """What the losses of a step's tokens, of all processes together, are divided by: the mean of all steps."""
+        return self._usual_tokens
+
+    def log(self, logs: dict[str, float], *others: Any) -> None:
+        """Tell the loss as the mean of the step's tokens all the same."""
+        if "loss" in logs:
+            logs = logs | {
+                "loss": logs["loss"] * self._usual_tokens / self._tokens_of_steps[self.state.global_step - 1]
+            }
+        super().log(logs, *others)
+
     def share(self, part: dict[str, Tensor], whole: dict[str, Tensor]) -> float:
         """All of it: a loss is a sum over tokens, divided by the number of them in all of the step."""
         return 1.0
@@ -193,6 +221,11 @@ def _tokenised(policy: Policy, examples: Sequence[Example]) -> list[dict[str, li
         if len(ids) <= policy.completion_tokens and len(prompt_ids) + len(ids) <= policy.context_tokens:
             rows.append({"input_ids": prompt_ids + ids, "labels": [-100] * len(prompt_ids) + ids})
     return rows
+
+
+def _num_learnt(row: dict[str, list[int]]) -> int:
+    """Tokens of a row that are learnt."""
+    return sum(label != -100 for label in row["labels"])
 
 
 def _order(lengths: Sequence[int], *, steps: int, batch_size: int, seed: int) -> list[int]:
