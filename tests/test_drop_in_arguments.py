@@ -65,6 +65,24 @@ class Block(nn.Module):
 def example_inputs():
     return torch.randn(3, 2, 4), torch.randn(3, 2, 4)
 """
+IN_ORDER = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Identity()
+
+    def forward(self, parts):
+        x = torch.cat(list(parts.values()))
+        return self.inner(x)
+
+
+def example_inputs():
+    return [{"a": torch.ones(4), "b": torch.ones(4)}]
+"""
 MASK = ("tensor", "float32", (4,), (1,))
 MASKED = Survey(inputs=(*FACTS.inputs, MASK), named_inputs={}, constructor=None)
 BY_NAME = Survey(inputs=(), named_inputs={"x": FACTS.inputs[0], "mask": MASK}, constructor=None)
@@ -135,3 +153,25 @@ def test_a_subclass_between_it_and_the_reference_gets_the_arguments_as_they_came
     block, x, mask = Both().eval(), torch.randn(3, 2, 4), torch.ones(4)
     with torch.no_grad():
         assert torch.equal(block(x=x, mask=mask), block.inner(x) - 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("form", ["parts", "**parts"])
+def test_an_order_that_the_reference_sees_counts(tmp_path: Path, form: str) -> None:
+    source, parts = IN_ORDER.replace("parts)", f"{form})"), {"a": MASK, "b": MASK}
+    inputs, named = ((parts,), {}) if form == "parts" else ((), parts)
+    source = source if inputs else source.replace("[{", "{").replace("}]", "}")
+    module = imported(tmp_path, source, facts=Survey(inputs=inputs, named_inputs=named, constructor=None))
+    block, a, b = module.Block().eval(), torch.ones(4), torch.zeros(4)
+    for given, extra in (({"a": a, "b": b}, 1), ({"b": b, "a": a}, 0)):
+        found = block(given) if inputs else block(**given)
+        assert torch.equal(found, extra + torch.cat([*given.values()]))
+
+
+@torch.no_grad()
+def test_arguments_that_have_only_a_name_may_come_in_any_order(tmp_path: Path) -> None:
+    source = WITH_MASK.replace("x, mask=None, flag=False", "*, x, mask=None")
+    module = imported(tmp_path, source, facts=BY_NAME)
+    block, x, mask = module.Block().eval(), torch.randn(3, 2, 4), torch.ones(4)
+    for named in ({"x": x, "mask": mask}, {"mask": mask, "x": x}):
+        assert torch.equal(block(**named), 1 + block.inner(x) + mask)

@@ -77,6 +77,39 @@ def test_weights_that_a_constructor_was_given_are_not_made_anew(tmp_path: Path) 
     assert model.inner.weight.sum() == 16
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "nn.init.zeros_(self.inner.weight)",
+        "self.inner.weight.data.zero_()",
+        "self.inner.weight = nn.Parameter(torch.zeros(4, 4))",
+        "self.inner.__init__(4, 4)",
+    ],
+)
+def test_weights_that_a_constructor_finds_in_an_object_are_not_made_anew(tmp_path: Path, change: str) -> None:
+    source = SOURCE.replace("inner=None", "config").replace("inner or nn.Linear(4, 4)", "config.inner")
+    source = source.replace("config.inner\n", f"config.inner\n        {change}\n")
+    source += """
+
+class Config:
+    def __init__(self):
+        self.inner = nn.Linear(4, 4)
+
+
+def example_init():
+    return [Config()]
+"""
+    module = imported(tmp_path, source, marks={"super().__init__()": "super().__init__()\n        self.more = 1"})
+    model = module.Block(module.Config())
+    with torch.no_grad():
+        model.inner.weight.copy_(torch.arange(16.0).view(4, 4))
+        model.inner.bias.fill_(float("nan"))
+    with pytest.warns(UserWarning, match="changes parts or weights"), torch.no_grad():
+        model(module.example_inputs())
+    assert torch.equal(model.inner.weight, torch.arange(16.0).view(4, 4))
+    assert model.inner.bias.isnan().all()
+
+
 def test_another_class_of_a_part_and_weights_that_lie_otherwise_are_noticed(tmp_path: Path) -> None:
     module = imported(tmp_path, SOURCE)
     model, x = module.Block(), module.example_inputs()

@@ -103,3 +103,13 @@ def test_what_fails_beside_the_class_is_warned_of_though_its_constructor_is_the_
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("error")
         assert torch.equal(block(x), block.inner(x.long()))
+
+
+def test_a_decorator_may_return_a_subclass(tmp_path: Path) -> None:
+    decorator = "def wrapped(kind):\n    class Wrapped(kind):\n        pass\n\n    return Wrapped\n\n\n@wrapped\n"
+    source = SOURCE.replace("class Block", f"{decorator}class Block")
+    module = imported(tmp_path, source, marks={"return self.inner(": COMPILES})
+    module.__dict__.update(broken=True, calls=[])
+    block, x = module.Block(), torch.ones(3, 2, 4)
+    with pytest.warns(UserWarning, match="no compiler here"), torch.no_grad():
+        assert torch.equal(block(x), block.inner(x.long()))

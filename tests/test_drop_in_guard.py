@@ -112,6 +112,7 @@ OTHERWISE = [
     pytest.param(lambda block: setattr(block, "late", 3), id="an attribute that was not there"),
     pytest.param(lambda block: setattr(block.inner, "late", 3), id="an attribute that a part did not have"),
     pytest.param(lambda block: setattr(block.inner, "leaky", Leaky(0.2).eval()), id="a part of another kind"),
+    pytest.param(lambda block: setattr(block.inner, "leaky", Namesake(0.2).eval()), id="one of a file of that name"),
 ]
 Change = Callable[[torch.nn.Module], object]
 
@@ -123,7 +124,12 @@ class Leaky(torch.nn.LeakyReLU):
         return super().forward(x) * 2
 
 
-Leaky.__qualname__ = "LeakyReLU"
+class Namesake(Leaky):
+    """Called as torch's own, of another file that is called as torch's."""
+
+
+Leaky.__qualname__ = Namesake.__qualname__ = "LeakyReLU"
+Namesake.__module__ = "mylib.activation"
 
 
 def _negated(inner: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -321,6 +327,31 @@ def test_a_candidate_may_keep_what_it_likes_in_attributes_of_its_own(tmp_path: P
     assert not is_fast(module, block)
     del block.later
     assert is_fast(module, block)
+
+
+def test_a_candidate_may_keep_something_only_from_a_later_call_on(tmp_path: Path) -> None:
+    late = "self.seen = (*getattr(self, 'seen', ()), 1)\n        setattr(self, f'at_{len(self.seen)}', 1)\n        "
+    module = imported(tmp_path, SOURCE, marks={"return 1 + self.inner(x)": f"{late}return 1 + self.inner(x)"})
+    block = module.Block().eval()
+    assert [is_fast(module, block) for _ in range(4)] == [True] * 4
+    block.later = 1  # nothing of the candidate's
+    assert not is_fast(module, block)
+
+
+@pytest.mark.parametrize(
+    ("judged", "other"),
+    [
+        pytest.param("lambda x: torch.relu(x)", "lambda x: torch.tanh(x)", id="what they call"),
+        pytest.param("lambda x: (lambda y: y * 2.0)(x)", "lambda x: (lambda y: y * 3.0)(x)", id="a function inside"),
+    ],
+)
+def test_functions_without_a_name_are_told_apart_by_their_text(tmp_path: Path, judged: str, other: str) -> None:
+    table = f"ACTS = {{'judged': {judged}, 'other': {other}}}\n\n\ndef example_init():\n"
+    source = SOURCE.replace("def example_init():\n", table)
+    source = source.replace('return {"slope": 0.2}', 'return {"act": ACTS["judged"]}')
+    module = imported(tmp_path, source)
+    for name, fast in (("judged", True), ("other", False)):
+        assert is_fast(module, module.Block(act=module.ACTS[name]).eval()) is fast
 
 
 def test_where_files_lie_is_not_compared(tmp_path: Path) -> None:

@@ -251,3 +251,33 @@ def test_a_state_that_is_no_mapping_is_passed_through(tmp_path: Path, marks: dic
         assert torch.equal(each.inner.weight, block.inner.weight)
         assert "own" not in vars(each)
     assert is_fast(block)
+
+
+def test_it_is_saved_as_its_original_is(written: types.ModuleType) -> None:
+    block, saved = written.Block().eval(), io.BytesIO()
+    assert is_fast(block)
+    torch.save(block, saved)
+    saved.seek(0)
+    with torch.serialization.safe_globals([written.Block, torch.nn.Linear, set]):
+        loaded = torch.load(saved, weights_only=True)
+    assert torch.equal(loaded.inner.weight, block.inner.weight)
+    assert is_fast(loaded)
+
+
+def test_a_class_may_refuse_attributes_that_it_does_not_know(tmp_path: Path, marks: dict[str, str]) -> None:
+    refusing = "    def __setattr__(self, name, value):\n        assert not name.startswith('_'), name\n"
+    refusing += "        super().__setattr__(name, value)\n\n    def forward"
+    block = imported(tmp_path, SOURCE.replace("    def forward", refusing), marks=marks).Block().eval()
+    assert [is_fast(block), is_fast(block)] == [True, True]
+
+
+def test_its_class_may_be_pickled_with_it_as_workers_get_it(written: types.ModuleType) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    block = written.Block().eval()
+    assert is_fast(block)
+    cloudpickle.register_pickle_by_value(written)
+    try:
+        pickled = cloudpickle.dumps(block)
+    finally:
+        cloudpickle.unregister_pickle_by_value(written)
+    assert is_fast(pickle.loads(pickled))

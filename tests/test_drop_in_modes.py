@@ -194,3 +194,12 @@ def test_a_symbolic_trace_is_of_the_reference(
     assert is_fast(block)
     compiled = torch.compile(block, backend="eager", fullgraph=True)
     assert torch.equal(compiled(x), x)
+
+
+def test_a_torch_that_cannot_be_asked_runs_the_reference(
+    written: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block, x = written.Block().eval(), torch.randn(3, 2, 4)
+    monkeypatch.delattr(torch.nn.modules.module, "_has_any_global_hook")
+    with torch.no_grad():
+        assert torch.equal(block(x), x)

@@ -1,16 +1,24 @@
 """That a file can get no drop-in, whatever is found, is said before anything is searched, and once more at the end."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flows.cli import main
 from flows.optimizing.judging import FINAL
-from tests.optimize_builders import SOURCE, GivenJudges, by_recipe, optimized, report_on, softmax_file
+from tasks.errors import ProblemError
+from tasks.search.drop_in import drop_in
+from tasks.search.foreseen import obstacle, require_name_of_its_own
+from tasks.search.names import Said
+from tasks.search.user_file import UserFile, read_user_file
+from tasks.variants.candidate import Candidate
+from tests.optimize_builders import FACTS, SOURCE, GivenJudges, by_recipe, optimized, report_on, softmax_file
 
 QUICK = ["--provider", "candidates", "--baselines", "eager", "--window-s", "0", "--workers", "1"]
 CLASS = "class Softmax(torch.nn.Module):\n"
 DRAWN = f"{CLASS}    def __init__(self):\n        super().__init__()\n        self.drawn = torch.rand(()).item()\n\n"
+LONG_SUM = " + ".join(["1.0"] * 400)
 NO_DROP_IN = (
     "so what follows only tells whether it can be faster; change this to get one: Softmax is another one each time"
 )
@@ -23,6 +31,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "candidates" / "wrong.py").write_text(SOURCE.replace("Softmax", "ModelNew").replace("e /", "1 /"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def has_both_classes(file: UserFile, name: str) -> bool:
+    """Whether the drop-in's fast class inherits from the file's own."""
+    candidate = Candidate(problem_id="softmax", source=SOURCE.replace("Softmax", "ModelNew"), origin="test")
+    names: dict[str, Any] = {"__name__": "softmax"}
+    exec(drop_in(file, FACTS, candidate, problem_id="softmax").source, names)
+    return issubclass(names[name], names[f"Reference{name}"])
 
 
 @pytest.mark.parametrize(
@@ -49,6 +65,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "line 14 gives the name Softmax to from fast import Softmax",
             id="an import",
         ),
+        pytest.param("from fast import Softmax", "line 13 gives the name Softmax to from fast import", id="imported"),
+        pytest.param(
+            f"SUM = {LONG_SUM}\nSoftmax = SUM; {LONG_SUM}",
+            "line 14 gives the name Softmax to Softmax = SUM, but",
+            id="beside long sums",
+        ),
     ],
 )
 def test_a_name_that_is_given_to_something_else_is_refused_with_the_remedy(
@@ -61,6 +83,89 @@ def test_a_name_that_is_given_to_something_else_is_refused_with_the_remedy(
     assert "call that otherwise" in said
     assert len(said.splitlines()) == 1
     assert not (folder / "softmax-optimized").exists()
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        pytest.param("Softmax: type\n", "", id="an annotation"),
+        pytest.param("if typing.TYPE_CHECKING:\n    from fast import Softmax\n", "", id="for type checkers"),
+        pytest.param("", "\nif TYPE_CHECKING:\n    from fast import Softmax\n", id="for type checkers below"),
+    ],
+)
+def test_a_name_that_means_the_class_in_the_end_can_get_one(tmp_path: Path, above: str, below: str) -> None:
+    header = f"import typing\nfrom typing import TYPE_CHECKING\n{above}"
+    file = softmax_file(tmp_path, SOURCE.replace("import torch\n", f"import torch\n{header}") + below)
+    require_name_of_its_own(file)
+    assert obstacle(file, FACTS) is None
+    assert has_both_classes(file, "Softmax")
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        pytest.param("from torch.nn import Identity as Model", id="at once"),
+        pytest.param("try:\n    import torch as Model\nexcept ImportError:\n    pass", id="tried"),
+    ],
+)
+def test_an_import_that_the_class_replaces_is_allowed_where_the_judge_uses_the_name_too(
+    tmp_path: Path, above: str
+) -> None:
+    path = tmp_path / "model.py"
+    kernelbench = SOURCE.replace("Softmax", "Model").replace("example_inputs", "get_inputs")
+    path.write_text(kernelbench.replace("import torch\n", f"import torch\n{above}\n"))
+    file = read_user_file(path)
+    require_name_of_its_own(file)
+    assert obstacle(file, FACTS) is None
+    assert has_both_classes(file, "Model")
+
+
+def test_an_import_that_the_class_replaces_is_refused_where_the_judge_knows_the_class_otherwise(
+    tmp_path: Path,
+) -> None:
+    file = softmax_file(tmp_path, SOURCE.replace("import torch\n", "import torch\nfrom torch.nn import Softmax\n"))
+    with pytest.raises(ProblemError, match="line 2 gives the name Softmax to from torch"):
+        require_name_of_its_own(file)
+
+
+def test_a_long_sum_is_no_other_use_of_the_name(tmp_path: Path) -> None:
+    require_name_of_its_own(softmax_file(tmp_path, f"{SOURCE}\nSUM = {LONG_SUM}\n"))
+
+
+def test_a_file_that_is_nested_too_deeply_is_not_refused_but_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_deep(_: str) -> Said:
+        raise RecursionError
+
+    monkeypatch.setattr(Said, "by", too_deep)
+    file = softmax_file(tmp_path, SOURCE)
+    require_name_of_its_own(file)
+    assert "nested too deeply" in (obstacle(file, FACTS) or "")
+
+
+@pytest.mark.parametrize(
+    ("class_text", "words"),
+    [
+        pytest.param(
+            f"{CLASS}    def __init_subclass__(cls):\n        raise TypeError('final')\n\n",
+            "what the module is made of cannot be told: TypeError: final",
+            id="no subclass",
+        ),
+        pytest.param(
+            f"{CLASS}    def __init__(self):\n        super().__init__()\n"
+            "        self.register_buffer('far', torch.zeros(2, device='meta'))\n\n",
+            "makes far on meta",
+            id="a buffer elsewhere",
+        ),
+    ],
+)
+def test_an_obstacle_is_one_line_in_terms_of_the_file(tmp_path: Path, class_text: str, words: str) -> None:
+    said = obstacle(softmax_file(tmp_path, SOURCE.replace(CLASS, class_text)), FACTS)
+    assert said is not None
+    assert words in said
+    assert len(said.splitlines()) == 1
+    assert "_Described" not in said
 
 
 def test_a_module_that_is_another_one_each_time_is_searched_after_a_word(

@@ -77,6 +77,15 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     Raises:
         RecordError: if the candidate's text cannot be merged into a file, or the file could not tell what was judged.
     """
+    try:
+        return _merged(file, facts, candidate, problem_id=problem_id, device=device)
+    except RecursionError as error:
+        raise RecordError(
+            f"{file.path.name} has expressions that are nested too deeply, such as a sum of hundreds of terms"
+        ) from error
+
+
+def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: str, device: str) -> DropIn:
     module = cst.parse_module(file.source)
     try:
         fast = cst.parse_module(candidate.source)
@@ -84,7 +93,7 @@ def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         raise RecordError(f"candidate {candidate.candidate_id} does not parse: {error}") from error
     said = Said.by(file.source)
     if said.times[file.class_name] > 1:
-        raise RecordError(f"{file.path.name} gives the name {file.class_name} to something else below the class")
+        raise RecordError(f"{file.path.name} gives the name {file.class_name} to something else too")
     taken = {*said.bound, *said.used}
     name = file.class_name
     reference, fast_name = (free_name(f"{wish}{name}", taken) for wish in ("Reference", "Fast"))

@@ -5,7 +5,7 @@ CLASSES (what the file's classes had when it had been read). Where the construct
 runs and remembers one is left out, and _made_alike stands for _made.
 """
 
-# ruff: noqa: F821, B008
+# ruff: noqa: F821, B006, B008
 # mypy: ignore-errors
 
 import contextlib
@@ -32,8 +32,7 @@ class DropIn(Reference):
     def __init__(self, *arguments, **options):
         made_from = _kept(arguments, options) if type(self) is DropIn else None  # before anything can change them
         super().__init__(*arguments, **options)
-        self._made_from = made_from
-        self._fast = None
+        vars(self).update(_made_from=made_from, _fast=None)  # past a __setattr__ of the class
 
     @functools.wraps(Reference.forward)
     def forward(self, *inputs, **named):
@@ -46,9 +45,13 @@ class DropIn(Reference):
             and (call := _as_judged(inputs, named)) is not None
             and (fast := self._as_fast()) is not None
         ):
-            if torch.is_inference_mode_enabled() in self._fast.has_run:
-                return fast.forward(*call[0], **call[1])
-            return self._fast.run_first(fast, *call, lambda: super(DropIn, self).forward(*inputs, **named))
+            twin = self._fast
+            if torch.is_inference_mode_enabled() in twin.has_run:
+                outputs = fast.forward(*call[0], **call[1])
+                if len(self.__dict__) != twin.seen.own_count:
+                    twin.remember_set(self)
+                return outputs
+            return twin.run_first(fast, *call, functools.partial(super().forward, *inputs, **named))
         return super().forward(*inputs, **named)
 
     def __getstate__(self):
@@ -66,10 +69,7 @@ class DropIn(Reference):
             own.update(hidden)
 
     def _as_fast(self):
-        """This module as one of the fast class, for one call; None where it is not what was judged.
-
-        Nothing keeps it: it would be kept by its own attributes, and both would wait for the garbage collector.
-        """
+        """This module as one of the fast class, the same at every call; None where it is not what was judged."""
         twin = self._fast
         if twin is None or twin.served() is not self:  # it may have a copy of another module's attributes
             if "_is_replica" in vars(self):  # of torch.nn.DataParallel, made for one call
@@ -78,14 +78,15 @@ class DropIn(Reference):
                 if self._fast is twin:  # or another thread was here first
                     for name in twin.added if twin else ():
                         vars(self).pop(name, None)
-                    self._fast = _Twin(self)
+                    vars(self)["_fast"] = _Twin(self)
             twin = self._fast
         seen = twin.seen
         if not (seen.is_judged if seen.is_still(self) else twin.look(self)):
             twin.tell()
             return None
-        fast = object.__new__(twin.kind)
-        object.__setattr__(fast, "__dict__", vars(self))
+        fast = twin.fast
+        if fast.__dict__ is not self.__dict__:
+            object.__setattr__(fast, "__dict__", self.__dict__)
         return fast
 
 
@@ -101,17 +102,35 @@ class _Forward:
         return super(DropIn, kind).forward if torch.fx._symbolic_trace._is_fx_tracing_flag else self.function
 
 
-class _Twin:
-    """How the fast class serves a module: what it added to it, and whether the module is what was judged.
+class _Lock:
+    """A lock that is another one in a copy of the class that has it."""
 
-    There is no fast class before it is. Nothing here keeps the module or the mapping of its attributes.
+    def __init__(self):
+        self._lock = threading.RLock()
+
+    def __reduce__(self):
+        return type(self), ()
+
+    def __enter__(self):
+        self._lock.acquire()
+
+    def __exit__(self, *_):
+        self._lock.release()
+
+
+class _Twin:
+    """How the fast class serves a module: as which object, what it added, and whether the module is what was judged.
+
+    There is no fast object before it is. Nothing else here keeps the module or the mapping of its attributes; that
+    object has this mapping, which has what is here: they are parted where the module ends, or wait for the collector.
     """
 
-    making = threading.RLock()
+    making = _Lock()
 
     def __init__(self, served):
         self.served = weakref.ref(served)
-        self.kind = None
+        self.fast = None
+        weakref.finalize(served, _part, weakref.ref(self)).atexit = False
         self.added = ()
         self.has_run = set()  # in which of inference mode and not: what one has made, the other may not write to
         self._set_by_calls = set()
@@ -130,12 +149,12 @@ class _Twin:
         return type(None), ()
 
     def look(self, served):
-        """See what the module is, and tell whether that was judged; where it is for the first time, find its class."""
+        """See what the module is, and tell whether that was judged; where it is for the first time, make it fast."""
         with self.making:
             try:
                 seen = _Seen(served, {*self.added, *self._set_by_calls})
-                if seen.is_judged and self.kind is None:
-                    self.kind, self.added = _made(served)
+                if seen.is_judged and self.fast is None:
+                    self.fast, self.added = _made(served)
                 self.seen = seen
             except Exception as error:  # noqa: BLE001 - whatever it is, the module has to serve
                 self._give_up(error)
@@ -143,19 +162,23 @@ class _Twin:
 
     def run_first(self, fast, inputs, named, reference):
         """Answer by the fast module, which may have to compile; where it fails and the reference does not, for good."""
-        before = {*vars(fast)}
         try:
             outputs = fast.forward(*inputs, **named)
         except Exception as error:  # noqa: BLE001 - as above
             reason = str(error)  # not the error itself, which keeps all that the call has allocated
         else:
             self.has_run.add(torch.is_inference_mode_enabled())
-            self._set_by_calls.update(name for name in vars(fast).keys() - before if not hasattr(Reference, name))
+            self.remember_set(fast)
             return outputs
         outputs = reference()
         self._give_up(reason)
         self.tell()
         return outputs
+
+    def remember_set(self, fast):
+        """Which attributes a call has set that were not there when the module was looked at."""
+        names = vars(fast).keys() - self.seen.own_keys
+        self._set_by_calls.update(name for name in names if not hasattr(Reference, name))
 
     def _give_up(self, reason):
         self.seen, self._untold = _GivenUp, str(reason)
@@ -167,10 +190,17 @@ class _Twin:
             warnings.warn(f"{DropIn.__name__} stays as slow as it was: {reason}", stacklevel=6)
 
 
+def _part(twin):
+    """Let go of the fast object of a module that has ended."""
+    twin = twin()
+    if twin is not None:
+        twin.fast = None
+
+
 class _GivenUp:
     """Instead of what was seen: nothing is looked at again."""
 
-    is_judged = False
+    is_judged, own_count, own_keys = False, 0, frozenset()
 
     @staticmethod
     def is_still(_):
@@ -188,14 +218,20 @@ class _Seen:
     def __init__(self, served, ignored=()):
         self._dtype = torch.get_default_dtype()
         self._others, self._tensors, self._mappings, self._counted = [], [], [], []
-        self._watched = [], []
-        tree, kinds, may_serve = [self._dtype], {}, True
+        self._watched, places = ([], []), {}
+        tree, kinds, numbers, may_serve = [self._dtype], {}, {}, True
         for path, module in served.named_modules(remove_duplicate=False):
+            is_known = id(module) in numbers
+            tree.append((path, numbers.setdefault(id(module), len(numbers))))
+            if is_known:
+                continue
             plain = {name: text for name, text in _plain(module).items() if path or name not in ignored}
-            forms = {name: _form(each) for name, each in (*module._parameters.items(), *module._buffers.items())}
+            tensors = dict(sorted({**module._parameters, **module._buffers}.items()))
+            forms = {name: _form(each) for name, each in tensors.items()}
             hooks = module._forward_hooks, module._forward_pre_hooks
             may_serve = may_serve and None not in (*plain.values(), *forms.values()) and not (path and any(hooks))
-            tree.append((path, _name(type(module)), sorted(plain.items()), sorted(forms.items())))
+            shared = [numbers.setdefault(id(each), len(numbers)) for each in tensors.values()]
+            tree.append((_name(type(module)), sorted(plain.items()), [*forms.items()], shared))
             kinds |= dict.fromkeys(_own_classes(module))
             if path:
                 self._others.append(module)
@@ -203,7 +239,7 @@ class _Seen:
                 self._watch(vars(module), plain)
             else:
                 self._own_names = [*plain, "_parameters"]  # the mapping, which a constructor that runs again makes anew
-            self._watch_parts(module)
+            self._watch_parts(module, places)
         for kind in kinds:
             here, there = _of_class(vars(kind)), _of_class(CLASSES.get(kind, vars(kind)))
             tree.append((kind.__qualname__, sorted((name, each) for name, each in here.items() if type(each) is str)))
@@ -216,7 +252,7 @@ class _Seen:
         self._watched[0].extend([mapping] * len(names))
         self._watched[1].extend(names)
 
-    def _watch_parts(self, module):
+    def _watch_parts(self, module, places):
         for parts in (module._modules, module._parameters, module._buffers):
             missing = [name for name, value in parts.items() if value is None]
             (self._mappings if missing else self._counted).append(parts)
@@ -224,6 +260,10 @@ class _Seen:
         for tensors in (module._parameters, module._buffers):
             for name, tensor in tensors.items():
                 if tensor is not None:
+                    place = places.setdefault(id(tensor), (tensors, name))
+                    if place[0] is not tensors or place[1] != name:  # it is in two
+                        self._watch(place[0], [place[1]])
+                        self._watch(tensors, [name])
                     form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)
                     self._tensors.append((tensors, name, *form))
 
@@ -232,6 +272,7 @@ class _Seen:
         self._counted += self._in_classes
         self._mappings += map(vars, self._others)
         own = vars(served)
+        self.own_count, self.own_keys = len(own), {*own}
         self._lengths = [*map(len, self._counted)]
         self._names = [*own, *itertools.chain.from_iterable(self._mappings)]
         self._kinds = [*map(type, self._others)]
@@ -268,7 +309,7 @@ class _Seen:
 
 
 def _made(served):
-    """Make a fast module that has all of the served one, and tell its class.
+    """Make a fast module that has all of the served one.
 
     What only the fast one has is added to the served one, beside the state dict; its names are returned too.
     """
@@ -278,7 +319,13 @@ def _made(served):
     if isinstance(made_from, str):
         raise TypeError(made_from)
     arguments, options = _copied(made_from)
-    fast = _undisturbed(lambda: Fast(*arguments, **options), served)
+    restore = _restoring(served)
+    try:
+        fast = _undisturbed(lambda: Fast(*arguments, **options), served)
+    finally:
+        was_changed = restore()
+    if was_changed:
+        raise TypeError("its fast form's constructor changes parts or weights that are the module's own")
     for name, child in fast._modules.items():
         if type(child) is not type(served._modules.get(name, child)):
             raise TypeError(f"its fast form keeps another kind of module as {name}")
@@ -288,14 +335,45 @@ def _made(served):
         raise TypeError("its fast form has weights of its own")
     added = {name: value for name, value in own.items() if name not in known}
     vars(served).update(added)
-    fast.__dict__ = vars(served)
-    return type(fast), tuple(added)
+    object.__setattr__(fast, "__dict__", vars(served))
+    return fast, tuple(added)
 
 
-def _made_alike(_):
-    """A fast class whose constructor makes what the reference's does: it need not run, and adds nothing."""
-    kind = Fast if isinstance(Fast, type) else Fast()  # a function where its text failed, which it says
-    return kind, ()
+def _restoring(served):
+    """A function that makes all parts and weights what they are now again, and tells whether they were not."""
+    modules = [*served.modules()]
+    mappings = [*map(vars, modules[1:])]
+    for module in modules:
+        mappings += module._modules, module._parameters, module._buffers
+    parts = [(mapping, dict(mapping)) for mapping in mappings]
+    weights = [(each, _bytes(each)) for each in (*served.parameters(), *served.buffers())]
+
+    def restore():
+        others = [(mapping, held) for mapping, held in parts if not _has_same(mapping, held)]
+        for mapping, held in others:
+            mapping.clear()
+            mapping.update(held)
+        written = [(each, held) for each, held in weights if not torch.equal(_bytes(each), held)]
+        for each, held in written:
+            each.data.copy_(held.view(each.dtype).view(each.shape))
+        return bool(others or written)
+
+    return restore
+
+
+def _has_same(mapping, held):
+    return mapping.keys() == held.keys() and all(mapping[name] is value for name, value in held.items())
+
+
+def _bytes(tensor):
+    return tensor.detach().to("cpu", copy=True).reshape(-1).view(torch.uint8)
+
+
+def _made_alike(served):
+    """The same of a class whose constructor makes what the reference's does: it need not run, and adds nothing."""
+    fast = object.__new__(Fast if isinstance(Fast, type) else Fast())  # a function where its text failed, which it says
+    object.__setattr__(fast, "__dict__", vars(served))
+    return fast, ()
 
 
 def _kept(arguments, options):
@@ -379,6 +457,8 @@ def _settle():
         value = vars(Reference)[name]
         if not _is_code(value) and _spelt(value) in (None, _spelt(own[name])):
             setattr(Fast, name, value)
+    if isinstance(Fast, type) and hasattr(Fast, "__del__"):
+        Fast.__del__ = lambda _: None  # the module that it serves has its own end
     for value in [*globals().values()]:
         if isinstance(value, type) and value.__module__ == __name__:
             CLASSES[value] = dict(vars(value))
@@ -461,8 +541,8 @@ def _text(value, module):
 
 
 def _name(value):
-    """What a class or function is called, with the last name of the file it is from where that is another one."""
-    library = "" if value.__module__ == __name__ else f"{value.__module__}.".split(".")[-2]
+    """What a class or function is called, with the module it is from where that is another one."""
+    library = "" if value.__module__ == __name__ else value.__module__
     return f"{library} {value.__qualname__}"
 
 
@@ -473,9 +553,15 @@ def _function(value):
     except ValueError:  # one that is still empty
         return None
     is_one_of_many = "<" in value.__qualname__
-    code = (value.__code__.co_code, *map(_spelt, value.__code__.co_consts)) if is_one_of_many else ()
+    code = _code(value.__code__) if is_one_of_many else ()
     held = _spelt(held)
     return held and repr((_name(value), held, code))
+
+
+def _code(code):
+    """What a function does, as plain data."""
+    parts = (_code(each) if isinstance(each, types.CodeType) else _spelt(each) for each in code.co_consts)
+    return code.co_code, code.co_names, *parts
 
 
 def _spelt(
@@ -509,42 +595,54 @@ def _spelt(
 def _as_judged(inputs, named):
     """The arguments of a call, by position and by name as they were judged; None if others were judged."""
     if len(inputs) != len(FORMS):
-        order = _parameters()
+        order, _ = _signature()
         by_name = {**dict(zip(order, inputs, strict=False)), **named}
         positional = order[: len(FORMS)]
         if len(by_name) < len(inputs) + len(named) or by_name.keys() != {*positional, *NAMED_FORMS}:
             return None
-        inputs, named = [by_name[name] for name in positional], {name: by_name[name] for name in NAMED_FORMS}
+        inputs, named = [by_name.pop(name) for name in positional], by_name
     for value, form in zip(inputs, FORMS, strict=True):
         if not _same_form(value, form):
             return None
-    return (inputs, named) if not (named or NAMED_FORMS) or _same_form(named, NAMED_FORMS) else None
+    if not named and not NAMED_FORMS:
+        return inputs, named
+    if named.keys() == NAMED_FORMS.keys() and not _signature()[1]:
+        named = {name: named[name] for name in NAMED_FORMS}
+    return (inputs, named) if _same_form(named, NAMED_FORMS) else None
 
 
-@functools.lru_cache(maxsize=1)
-def _parameters():
-    """Names of the forward's parameters that may be given by position and by name, in order; none if nobody knows."""
-    forward = Reference.forward
-    code = getattr(forward, "__code__", None)
-    while code and code.co_argcount < 2 and hasattr(forward, "__wrapped__"):  # a decorator that passes all on
-        forward = forward.__wrapped__
+def _signature(known=[]):
+    """Names of the forward's parameters that may be given by position and by name, in order; none if nobody knows.
+
+    And whether it may tell in which order others were given by name: it takes any, or nobody knows.
+    """
+    if not known:
+        forward = Reference.forward
         code = getattr(forward, "__code__", None)
-    return code.co_varnames[1 : code.co_argcount] if code and code.co_posonlyargcount < 2 else ()
+        while code and code.co_argcount < 2 and hasattr(forward, "__wrapped__"):  # a decorator that passes all on
+            forward = forward.__wrapped__
+            code = getattr(forward, "__code__", None)
+        names = code.co_varnames[1 : code.co_argcount] if code and code.co_posonlyargcount < 2 else ()
+        known.append((names, not code or bool(code.co_flags & 8)))
+    return known[0]
 
 
 def _is_usual():
     """Whether torch does what it did when this was judged: nothing is traced, transformed or goes through a mode."""
-    return (
-        not torch.is_autocast_enabled(DEVICE)
-        and not torch._C._get_deterministic_algorithms()
-        and not torch.jit.is_tracing()
-        and not torch.fx._symbolic_trace._is_fx_tracing_flag
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and torch.autograd.forward_ad._current_level < 0
-        and torch._C._len_torch_dispatch_stack() == 0
-        and (torch._C._len_torch_function_stack() == 0 or _has_default_device_only())
-        and not torch.nn.modules.module._has_any_global_hook()
-    )
+    try:
+        return (
+            not torch.is_autocast_enabled(DEVICE)
+            and not torch._C._get_deterministic_algorithms()
+            and not torch.jit.is_tracing()
+            and not torch.fx._symbolic_trace._is_fx_tracing_flag
+            and torch._C._functorch.peek_interpreter_stack() is None
+            and torch.autograd.forward_ad._current_level < 0
+            and torch._C._len_torch_dispatch_stack() == 0
+            and (torch._C._len_torch_function_stack() == 0 or _has_default_device_only())
+            and not torch.nn.modules.module._has_any_global_hook()
+        )
+    except (AttributeError, TypeError):  # of another version, which cannot be asked
+        return False
 
 
 def _has_default_device_only():
@@ -591,4 +689,4 @@ def _same_form(value, form):
         return type(value) is what if kind == "type" else type(value) is type(what) and value == what
     if isinstance(form, list):
         return isinstance(value, (list, tuple)) and len(value) == len(form) and all(map(_same_form, value, form))
-    return type(value) is dict and value.keys() == form.keys() and all(_same_form(value[k], form[k]) for k in form)
+    return type(value) is dict and [*value] == [*form] and all(_same_form(value[k], form[k]) for k in form)

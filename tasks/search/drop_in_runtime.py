@@ -20,8 +20,7 @@ _BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("_"
 _CLASS = "DropIn"
 _SETTLE = "_settle"
 _MADE, _MADE_ALIKE = "_made", "_made_alike"
-_FOR_CONSTRUCTORS = {"__init__", "__getstate__"}
-"""Methods of the class for what the constructor of the fast class needs and adds."""
+_CONSTRUCTOR = "__init__"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +121,7 @@ def _body_for_alike() -> list[Any]:
     body = [each for each in _body() if each.name.value != _MADE]
     for place, each in enumerate(body):
         if each.name.value == _CLASS:
-            methods = [part for part in each.body.body if not (defined_names(part) & _FOR_CONSTRUCTORS)]
+            methods = [part for part in each.body.body if _CONSTRUCTOR not in defined_names(part)]
             body[place] = each.with_changes(body=each.body.with_changes(body=methods))
         elif each.name.value == _MADE_ALIKE:
             body[place] = each.with_changes(name=cst.Name(_MADE))

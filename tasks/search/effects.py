@@ -39,7 +39,7 @@ def told(value):
 def copied(value):
     return copy.deepcopy(value.detach()) if hasattr(value, "detach") else value
 
-# all is put back afterwards, so that equal calls give equal answers
+# what is looked at is put back, but for what lists and objects hold, so that equal calls give equal answers
 modules = [*self.inner.modules()]
 places = [(module._buffers, name) for module in modules for name in module._buffers]
 places += [(vars(module), name) for module in modules for name in watched if name in vars(module)]
@@ -64,8 +64,8 @@ ORIGIN = "effects"
 def effects_case(file: UserFile, texts: ProblemTexts, made: DropIn) -> tuple[Problem, Candidate]:
     """Reference and drop-in, both returning their outputs, how those are nested, and what a call leaves in the module.
 
-    Looked at are all buffers, and the attributes that methods of the file assign to after the constructor. A verdict
-    "correct" means that they are equal. "bad_problem" means that the reference's own cannot be compared.
+    Looked at are all buffers, and the attributes of self that methods of the file other than constructors assign to. A
+    verdict "correct" means that they are equal. "bad_problem" means that the reference's own cannot be compared.
     """
     named = replace(file, source=all_spelt_out(cst.parse_module(file.source)).code)
     reference = replace(texts.judged, source=judged_source(named, texts.prefix))

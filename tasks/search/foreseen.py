@@ -1,50 +1,120 @@
 """Why a user's file gets no drop-in, whatever is found, as far as that is known before anything is searched."""
 
 import ast
+import re
+from dataclasses import replace
 
 from tasks.errors import ProblemError, RecordError
 from tasks.search.drop_in import ENTRY, ORIGIN, drop_in
-from tasks.search.names import Said
-from tasks.search.survey import Survey
-from tasks.search.user_file import UserFile
+from tasks.search.drop_in_runtime import free_name
+from tasks.search.names import Said, lines_of, text_of
+from tasks.search.survey import Survey, survey
+from tasks.search.user_file import KERNELBENCH_CLASS, UserFile
 from tasks.variants.candidate import Candidate
 
 STATEMENT_CHARS = 80
+REASON_CHARS = 160
 _LEAST = f"class {ENTRY}:\n    pass\n"
+_STAND_IN = re.compile(r"\b_Described\d*\b")
+"""What goes by the name of the user's class while it is described; the user need not know."""
+_PLACES = """
+
+class {kind}(__import__("torch").nn.Module):
+    def forward(self, places):
+        return places
+
+
+def {function}():
+    from tasks.judge.model_state import constructor_arguments
+
+    positional, named = constructor_arguments({returned}, {name})
+    module = {name}(*positional, **named)
+    tensors = [*module.named_parameters(), *module.named_buffers()]
+    return [", ".join(f"{{name}} on {{each.device.type}}" for name, each in tensors if each.device.type != "cpu")]
+"""
 
 
 def require_name_of_its_own(file: UserFile) -> None:
     """Refuse a file that gives the name of its class to something else too: nothing could then stand in its place.
 
+    What is nested too deeply to be told is let through.
+
     Raises:
         ProblemError: if it does.
     """
-    name = file.class_name
-    if Said.by(file.source).times[name] <= 1:
+    try:
+        given = _given_otherwise(file)
+    except RecursionError:
         return
-    statements = ast.parse(file.source).body
-    own = next(each for each in reversed(statements) if isinstance(each, ast.ClassDef) and each.name == name)
-    binding = [each for each in statements if each is not own and Said.by(ast.unparse(each)).times[name]]
-    giving = [each for each in ast.walk(binding[0]) if isinstance(each, ast.stmt) and _gives(each, name)]
-    innermost = (giving or binding)[-1]
-    text = ast.unparse(innermost).partition("\n")[0].removesuffix(":")[:STATEMENT_CHARS]
-    raise ProblemError(
-        f"{file.path}: line {innermost.lineno} gives the name {name} to {text}, but a faster class can only stand in "
-        f"the place of the one in line {own.lineno} if nothing else is called {name}: call that otherwise"
-    )
+    if given:
+        line, text, own_line = given
+        name = file.class_name
+        raise ProblemError(
+            f"{file.path}: line {line} gives the name {name} to {text}, but a faster class can only stand in the place "
+            f"of the one in line {own_line} if nothing else is called {name}: call that otherwise"
+        )
 
 
 def obstacle(file: UserFile, facts: Survey) -> str | None:
-    """Why no candidate can be made a drop-in for the file, which runs once more for this; None if nothing is known.
+    """Why no candidate can be made a drop-in for the file, in a line; None if nothing is known.
 
-    What is refused of a candidate that does nothing is refused of all.
+    What is refused of a candidate that does nothing is refused of all. The file runs once more for this, and again
+    where it is refused for what its module is.
     """
     candidate = Candidate(problem_id=file.path.stem, source=_LEAST, origin=ORIGIN)
     try:
         drop_in(file, facts, candidate, problem_id=file.path.stem)
     except RecordError as error:
-        return str(error)
+        is_of_the_module = not isinstance(error.__cause__, ProblemError | RecursionError)
+        if is_of_the_module and (places := _elsewhere(file)):
+            return f"{file.class_name} makes {places}: make all parameters and buffers on the default device"
+        return _in_a_line(str(error), file)
     return None
+
+
+def _given_otherwise(file: UserFile) -> tuple[int, str, int] | None:
+    """The line and the text of what else gets the name of the class, and the line of the class."""
+    name, lines = file.class_name, lines_of(file.source)
+    statements = ast.parse(file.source).body
+    own = next(each for each in reversed(statements) if isinstance(each, ast.ClassDef) and each.name == name)
+    # the judge knows the class as Model, and what is imported under its name then too
+    may_replace = name == KERNELBENCH_CLASS
+    for statement in statements:
+        if statement is not own:
+            is_replaced = may_replace and statement.lineno < own.lineno
+            below = [f"class {name}: pass"] if is_replaced else []
+            said = Said.by("\n".join([text_of(statement, lines), *below]))
+            if said.times[name] > len(below):
+                giving = [each for each in ast.walk(statement) if isinstance(each, ast.stmt) and _gives(each, name)]
+                innermost = (giving or [statement])[-1]
+                text = text_of(innermost, lines).partition("\n")[0].removesuffix(":")[:STATEMENT_CHARS]
+                return innermost.lineno, text, own.lineno
+    return None
+
+
+def _elsewhere(file: UserFile) -> str | None:
+    """Weights that its constructor makes on another device than others, and on which; None if that is not known."""
+    said = Said.by(file.source)
+    taken = {*said.bound, *said.used}
+    kind, function = free_name("_Places", taken), free_name("_places", taken)
+    returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
+    added = _PLACES.format(kind=kind, function=function, returned=returned, name=file.class_name)
+    asked = replace(
+        file, source=file.source + added, class_name=kind, inputs_function=function, constructor_function=None
+    )
+    try:
+        ((_, places),) = survey(asked).inputs
+    except ProblemError:
+        return None
+    return str(places)
+
+
+def _in_a_line(reason: str, file: UserFile) -> str:
+    """The reason in terms of the file, and of an error's trace only what the error says."""
+    first, *others = [line.strip() for line in _STAND_IN.sub(file.class_name, reason).splitlines() if line.strip()]
+    if not others:
+        return first
+    return f"{first.partition(f': {file.path}: ')[0]}: {others[-1][:REASON_CHARS]}"
 
 
 def _gives(statement: ast.stmt, name: str) -> bool:

@@ -1,14 +1,17 @@
 """What names mean in a user's file and in the code beside it: private ones, imports, and those that must be renamed."""
 
 import ast
+import re
 import symtable
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from tasks.variants.names import KeepingKeywords, Renamer
+
+_LINE_END = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,21 +22,31 @@ class Said:
     """What each is bound to: what it is imported from, as a dotted name; None for anything else."""
     used: frozenset[str]
     times: Counter[str]
-    """By how many statements of the file each is bound."""
+    """By how many statements of the file each is given a value, imports included.
+
+    Not counted are an import above a class of the same name, which that replaces, and what gives no value when the file
+    runs: annotations alone, and what is for type checkers only. A star import gives what nobody knows here.
+    """
 
     @classmethod
     def by(cls, source: str) -> "Said":
         bound: dict[str, set[str | None]] = {}
         times = Counter[str]()
-        for statement in ast.parse(source).body:
-            imports = statement if isinstance(statement, ast.Import | ast.ImportFrom) else None
-            table = symtable.symtable(ast.unparse(statement) if imports is None else "", "file", "exec")
+        statements = ast.parse(source).body
+        lines = lines_of(source)
+        last_class = {each.name: place for place, each in enumerate(statements) if isinstance(each, ast.ClassDef)}
+        for place, statement in enumerate(statements):
+            table = symtable.symtable(text_of(statement, lines), "file", "exec")
             names = {*_bound_by(table)}
-            times.update(names)
-            for name in names:
-                bound.setdefault(name, set()).add(None)
-            for name, origin, _ in imports_of(imports) if imports else ():
-                bound.setdefault(name, set()).add(origin)
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                for name, origin, _ in imports_of(statement):
+                    bound.setdefault(name, set()).add(origin)
+            else:
+                for name in names:
+                    bound.setdefault(name, set()).add(None)
+            if gives_values(statement):
+                imported = names.difference(_bound_by(table, but_imports=True))
+                times.update(names - {name for name in imported if place < last_class.get(name, 0)})
         used = _used_by(symtable.symtable(source, "file", "exec"))
         return cls(
             bound={name: frozenset(origins) for name, origins in bound.items()}, used=frozenset(used), times=times
@@ -55,9 +68,39 @@ def imports_of(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, st
             yield name, alias.name if alias.asname else name, ast.Import([alias])
 
 
-def _bound_by(table: symtable.SymbolTable, *, is_file: bool = True) -> Iterator[str]:
+def lines_of(source: str) -> list[str]:
+    """Lines as Python counts them."""
+    return _LINE_END.split(source)
+
+
+def text_of(statement: ast.stmt, lines: Sequence[str]) -> str:
+    """The statement as the file has it, but for decorators; however deep its expressions are.
+
+    Args:
+        lines: of the file.
+    """
+    assert statement.end_lineno is not None
+    text = [line.encode() for line in lines[statement.lineno - 1 : statement.end_lineno]]
+    text[-1] = text[-1][: statement.end_col_offset]
+    text[0] = text[0][statement.col_offset :]
+    return b"\n".join(text).decode()
+
+
+def gives_values(statement: ast.stmt) -> bool:
+    """Whether it can give names a value when the file runs: no annotation alone, and not for type checkers only."""
+    match statement:
+        case ast.AnnAssign(value=None):
+            return False
+        case ast.If(test=ast.Name("TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"), orelse=[]):
+            return False
+    return True
+
+
+def _bound_by(table: symtable.SymbolTable, *, is_file: bool = True, but_imports: bool = False) -> Iterator[str]:
+    """Names that are bound for the file; those but imported by its own statements left out, if so wished."""
     for symbol in table.get_symbols():
-        if (symbol.is_assigned() or symbol.is_imported()) and (is_file or symbol.is_declared_global()):
+        is_imported = symbol.is_imported() and not (is_file and but_imports)
+        if (symbol.is_assigned() or is_imported) and (is_file or symbol.is_declared_global()):
             yield symbol.get_name()
     for child in table.get_children():
         yield from _bound_by(child, is_file=False)
