@@ -21,6 +21,7 @@ SOURCE = """
 import enum
 import random
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -57,6 +58,7 @@ class Block(nn.Module):
         self.mode = Mode.SUM
         self.axes = {"rows", "columns", "planes"}
         self.place = torch.device("cpu")
+        self.width, self.span = np.int64(4), slice(0, 2)
         self.last = torch.zeros(2)
         self.register_buffer("table", torch.ones(4))
 
@@ -109,6 +111,8 @@ OTHERWISE = [
     pytest.param(lambda block: block.axes.add("lines"), id="a set that grew"),
     pytest.param(lambda block: setattr(block, "axes", frozenset(block.axes)), id="an equal set of another type"),
     pytest.param(lambda block: setattr(block, "place", torch.device("meta")), id="a device"),
+    pytest.param(lambda block: setattr(block, "width", type(block.width)(5)), id="a number of another library"),
+    pytest.param(lambda block: setattr(block, "span", slice(0, 3)), id="a slice"),
     pytest.param(lambda block: setattr(block, "late", 3), id="an attribute that was not there"),
     pytest.param(lambda block: setattr(block.inner, "late", 3), id="an attribute that a part did not have"),
     pytest.param(lambda block: setattr(block.inner, "leaky", Leaky(0.2).eval()), id="a part of another kind"),

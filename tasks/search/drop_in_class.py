@@ -13,6 +13,7 @@ import enum
 import functools
 import hashlib
 import itertools
+import numbers
 import operator
 import random
 import sys
@@ -567,13 +568,11 @@ def _code(code):
 def _spelt(
     value,
     known=(
-        bool,
-        int,
-        float,
-        complex,
+        numbers.Number,
         str,
         bytes,
         range,
+        slice,
         type(None),
         torch.dtype,
         torch.device,
