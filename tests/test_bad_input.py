@@ -31,7 +31,7 @@ def test_all_mistakes_in_params_are_told_at_once_with_dotted_paths(tmp_path: Pat
     root = workspace(tmp_path)
     mistakes = {
         "judge": {"trails": 3, "rounds": "nine"},
-        "policy": {"hidden_size": 62, "completion_tokens": 768},
+        "policy": {"hidden_size": 62, "completion_tokens": 832},
         "problems": {"folders": ["problems", "problems"]},
         "sft": {"exemplar_share": 1.5, "steps": 0},
         "stf": {"steps": 3},
@@ -45,7 +45,7 @@ def test_all_mistakes_in_params_are_told_at_once_with_dotted_paths(tmp_path: Pat
         *(f"  {s}.{k}: " for s in mistakes for k in mistakes[s] if s != "stf"),
     )
     assert "must be a multiple of twice the 4 heads (got 62)" in result.stderr
-    assert "must be less than the 768 context_tokens (got 768)" in result.stderr
+    assert "must be less than the 832 context_tokens (got 832)" in result.stderr
 
 
 def test_the_compiler_is_refused_where_nothing_runs_on_the_cpu(tmp_path: Path) -> None:
