@@ -96,3 +96,11 @@ def own_allocator() -> Iterator[None]:
     os.environ.pop("PYTORCH_ALLOC_CONF", None)
     if before is not None:
         os.environ["PYTORCH_ALLOC_CONF"] = before
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """What goes meanwhile has gone by itself."""
+    gc.disable()
+    yield
+    gc.enable()

@@ -1,13 +1,11 @@
 """What a drop-in keeps of its constructor and of its fast form: no more than it needs, and nothing that ties it up."""
 
 import copy
-import gc
 import io
 import pickle
 import random
 import types
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy
@@ -95,13 +93,6 @@ def marks(request: pytest.FixtureRequest) -> dict[str, str]:
 @pytest.fixture
 def written(tmp_path: Path, marks: dict[str, str]) -> types.ModuleType:
     return imported(tmp_path, SOURCE, marks=marks)
-
-
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @torch.no_grad()

@@ -4,7 +4,6 @@ import copy
 import gc
 import types
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,13 +44,6 @@ MADE_OTHERWISE = {"        self.inner = nn.Linear": "        self.more = 1\n    
 def written(tmp_path: Path, request: pytest.FixtureRequest) -> types.ModuleType:
     """A candidate that keeps what it has made by the module, as a captured graph is kept."""
     return imported(tmp_path, SOURCE, marks={**KEEPING, **request.param})
-
-
-@pytest.fixture
-def without_collector() -> Iterator[None]:
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @torch.no_grad()

@@ -79,7 +79,6 @@ def _shared_lines(corpus: Sequence[str], tokenizer: "Tokenizer", *, most: int) -
     counts = Counter(line for text in corpus for line in set(text.splitlines(keepends=True)) if line.endswith("\n"))
     saved = {}
     for line, count in counts.items():
-        length = len(tokenizer.encode(line).ids)
-        if count >= _MIN_TEXTS_OF_A_LINE and length >= _MIN_TOKENS_OF_A_LINE:
+        if count >= _MIN_TEXTS_OF_A_LINE and (length := len(tokenizer.encode(line).ids)) >= _MIN_TOKENS_OF_A_LINE:
             saved[line] = count * (length - 1)
     return sorted(saved, key=lambda line: (-saved[line], line))[:most]
