@@ -1,5 +1,7 @@
 """Examples that are packed end to end attend as if each were alone; without a GPU only products are faster."""
 
+from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -78,7 +80,7 @@ def test_without_a_gpu_the_model_is_left_as_it_is():
     attention = model.config._attn_implementation
     with accelerated(model, packing=True, compiles=True):
         assert model.config._attn_implementation == attention
-        assert all(module._compiled_call_impl is None for module in model.modules())
+        assert all("forward" not in vars(module) for module in model.modules())
 
 
 def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
@@ -91,11 +93,34 @@ def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
     try:
         with accelerated(model, packing=True, compiles=True):
             assert model.config._attn_implementation not in (attention, "sdpa")
-            assert all(layer._compiled_call_impl is not None for layer in model.model.layers)
+            assert all("forward" in vars(layer) for layer in model.model.layers)
     finally:
         torch.set_float32_matmul_precision(precision)
     assert model.config._attn_implementation == attention
-    assert all(layer._compiled_call_impl is None for layer in model.model.layers)
+    assert all("forward" not in vars(layer) for layer in model.model.layers)
+
+
+def test_layers_are_compiled_once_for_all_whatever_their_hooks_do(monkeypatch):
+    """DeepSpeed's hooks, which fetch the weights of a layer, have a number of each."""
+    model = qwen().model
+    seen = []
+    for number, layer in enumerate(model.model.layers):
+        layer.number = number
+        layer.register_forward_pre_hook(lambda module, _: seen.append(f"fetch {module.number}"))
+        layer.register_forward_hook(lambda module, *_: seen.append(f"free {module.number}"))
+    precision = torch.get_float32_matmul_precision()
+    torch._dynamo.utils.counters.clear()
+    with ExitStack() as stack:
+        stack.callback(torch.set_float32_matmul_precision, precision)
+        with monkeypatch.context() as with_gpu:
+            with_gpu.setattr(torch.cuda, "is_available", lambda: True)
+            with_gpu.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+            stack.enter_context(accelerated(model, packing=False, compiles=True))
+        model(input_ids=torch.arange(12)[None] + 5, use_cache=False)
+    assert seen == [f"{what} {number}" for number in range(len(model.model.layers)) for what in ("fetch", "free")]
+    assert len(model.model.layers) > 1
+    assert torch._dynamo.utils.counters["frames"] == {"total": 1, "ok": 1}
+    assert not torch._dynamo.utils.counters["graph_break"]
 
 
 def test_on_a_processor_products_are_rounded_while_training_and_not_after():

@@ -51,6 +51,13 @@ def test_weights_are_offloaded_only_where_they_are_shared_out():
     assert "offload_param" not in settings["zero_optimization"]
 
 
+@pytest.mark.parametrize("compiles", [False, True])
+def test_products_are_pytorchs_where_layers_are_compiled(compiles):
+    settings = deepspeed_settings(EngineParams(zero_stage=3, compiles=compiles), on_cuda=True)
+    assert settings is not None
+    assert HfTrainerDeepSpeedConfig(settings).config["zero_optimization"]["memory_efficient_linear"] is not compiles
+
+
 def small_model() -> Qwen2ForCausalLM:
     return Qwen2ForCausalLM(
         Qwen2Config(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2)

@@ -40,17 +40,20 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
         return
     torch.set_float32_matmul_precision("high")
     attention = model.config._attn_implementation
-    layers = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
+    lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
+    layers = [layer for layers in lists for layer in layers]
     try:
         if packing and attention == "sdpa" and attends_plainly(model) and (kernel := packed_kernel()) is not None:
             attend_packed(model, kernel)
-        for layer in (layer for group in layers for layer in group):
-            layer.compile(dynamic=True)
+        for layer in layers:
+            # Not the layer, whose hooks would be compiled with it: those by which DeepSpeed fetches weights are others
+            # for every layer, and so each would be compiled anew, until PyTorch gives up.
+            layer.forward = torch.compile(layer.forward, dynamic=True)
         yield
     finally:
         model.set_attn_implementation(attention)
-        for layer in (layer for group in layers for layer in group):
-            layer._compiled_call_impl = None
+        for layer in layers:
+            vars(layer).pop("forward", None)
 
 
 def attends_plainly(model: PreTrainedModel) -> bool:

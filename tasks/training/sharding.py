@@ -82,6 +82,8 @@ def _zero(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:
             "stage3_max_live_parameters": 2_000_000_000,
             "stage3_max_reuse_distance": 2_000_000_000,
             "stage3_gather_16bit_weights_on_model_save": True,
+            # DeepSpeed's own product asks each weight for its number, which the compiler takes for a constant.
+            "memory_efficient_linear": not engine.compiles,
         }
         if engine.offload != "none":
             zero["offload_param"] = _place(engine, on_cuda=on_cuda)
