@@ -245,3 +245,10 @@ def test_a_class_with_another_metaclass_may_inherit_from_it(written: types.Modul
 
     assert isinstance(Both(), written.Block)
     assert sys.modules["user_module"] is written
+
+
+def test_a_dataclass_that_writes_no_constructor_is_made_as_it_says_itself(tmp_path: Path) -> None:
+    decorator = "from dataclasses import dataclass\n\n\n@dataclass(eq=False, repr=False, init=False)\n"
+    marks = {"return self.inner(x) +": "return 1 + self.inner(x) +"}
+    file = imported(tmp_path, SOURCE.replace("class Block", f"{decorator}class Block"), marks=marks)
+    assert is_fast(file, file.Block().eval())

@@ -1,5 +1,6 @@
 """Fast code that cannot be compiled where the module runs costs the speed and a warning, not the module."""
 
+import copy
 import types
 import warnings
 from pathlib import Path
@@ -113,3 +114,44 @@ def test_a_decorator_may_return_a_subclass(tmp_path: Path) -> None:
     block, x = module.Block(), torch.ones(3, 2, 4)
     with pytest.warns(UserWarning, match="no compiler here"), torch.no_grad():
         assert torch.equal(block(x), block.inner(x.long()))
+
+
+def test_fast_code_that_ran_out_of_memory_is_not_tried_again_since_half_of_its_first_call_is_done(
+    tmp_path: Path,
+) -> None:
+    failing = COMPILES.replace("RuntimeError('no compiler here')", "torch.OutOfMemoryError('no memory left')")
+    module = imported(tmp_path, SOURCE, marks={"return self.inner(": failing})
+    module.__dict__.update(broken=True, calls=[])
+    block, x = module.Block(), torch.ones(3, 2, 4)
+    with torch.no_grad(), pytest.warns(UserWarning, match="stays as slow as it was: no memory left"):
+        block(x)
+    module.__dict__["broken"] = False
+    with torch.no_grad():
+        assert torch.equal(block(x), block.inner(x.long()))
+    assert len(module.calls) == 1
+
+
+@pytest.mark.parametrize("is_made_alike", [True, False])
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_of_a_first_call_that_failed_nothing_is_kept(tmp_path: Path, is_copied: bool, is_made_alike: bool) -> None:
+    keeping = """if not hasattr(self, "kept"):
+            self.kept = torch.full((4,), 5.0)
+            if broken:
+                raise RuntimeError("no memory left")
+            self.kept.fill_(1.0)
+        return self.kept + self.inner("""
+    own = {} if is_made_alike else {"super().__init__()": "super().__init__()\n        self.room = torch.ones(4)"}
+    keeping = keeping if is_made_alike else keeping.replace("fill_(1.0)", "copy_(self.room)")
+    module = imported(tmp_path, SOURCE, marks={"return self.inner(": keeping, **own})
+    module.__dict__["broken"] = True
+    block, x = module.Block(), torch.ones(3, 2, 4)
+    with torch.no_grad():
+        if is_copied:
+            with pytest.warns(UserWarning, match="no memory left"):
+                block(x)
+            block = copy.deepcopy(block)
+        else:  # an input that is wrong for either, after which the fast form is tried again
+            with pytest.raises(IndexError):
+                block(torch.full((3, 2, 4), 8.0))
+        module.__dict__["broken"] = False
+        assert torch.equal(block(x), 1 + block.inner(x.long()))

@@ -36,15 +36,17 @@ def ModelNew(*arguments, **options):
 _DESCRIPTION = """
 
 class Described(torch.nn.Module):
-    def forward(self, description):
+    def forward(self, *description):
         return description
 
 
 def description():
     from tasks.judge.model_state import constructor_arguments
+    from tasks.search.surveying import tensors_apart
 
     positional, named = constructor_arguments({returned}, DropIn)
-    return [_Seen(DropIn(*positional, **named){mode}).digest]
+    module = DropIn(*positional, **named){mode}
+    return [_Seen(module).digest, tensors_apart(module, {inputs}())]
 """
 _GUARD = """try:
     pass
@@ -117,14 +119,16 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         more=("Described", "description"),
         decorators=decorators,
     )
-    judged = _judged_description(file, own_part, runtime)
+    judged, apart = _judged_description(file, own_part, runtime)
     is_alike = is_made_alike(
         _class_of(laid_out(fast), ENTRY),
         _class_of(laid_out(module), name),
         new_names,
         is_put_into_evaluation=not file.is_kernelbench,
     )
-    added = runtime.text(facts, training=judged_mode(file), device=device, judged=judged, is_made_alike=is_alike)
+    added = runtime.text(
+        facts, apart=apart, training=judged_mode(file), device=device, judged=judged, is_made_alike=is_alike
+    )
     source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{added.strip()}\n"
     made = f"{name}(*arguments, **options)"
     judged_source = source + _JUDGED.format(made=f"{made}{_mode_call(file)}")
@@ -260,16 +264,20 @@ def _only_defines(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> str:
+def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tuple[str, str]:
     """What the drop-in will find its module described as, made as the file's own functions make it.
+
+    And which tensors among its inputs are one, as `surveying.tensors_apart` has it.
 
     Raises:
         RecordError: if that cannot be told, or it is another one each time.
     """
     returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
-    text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file))
+    text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file), inputs=file.inputs_function)
     nothing = Survey(inputs=(), named_inputs={}, constructor=None)
-    added = runtime.text(nothing, training=judged_mode(file), device="cpu", judged="", is_made_alike=True, more=text)
+    added = runtime.text(
+        nothing, apart="None", training=judged_mode(file), device="cpu", judged="", is_made_alike=True, more=text
+    )
     description = _described_in_a_process(
         replace(
             file,
@@ -279,22 +287,22 @@ def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> str:
             constructor_function=None,
         )
     )
-    if not description:
+    if description is None or not description[0]:
         raise RecordError(
-            f"{file.class_name} is another one each time that it is made, has hooks inside, or parts or "
-            "functions that cannot be compared"
+            f"{file.class_name} is another one each time that it is made, has hooks inside, or parts, "
+            "functions or __slots__ that cannot be compared"
         )
     return description
 
 
 @lru_cache(maxsize=8)
-def _described_in_a_process(file: UserFile) -> str | None:
-    """What the stand-in of the file gets as its input; None where it is nothing, or not twice the same."""
+def _described_in_a_process(file: UserFile) -> tuple[str, str] | None:
+    """What the stand-in of the file gets as its inputs; None where they are not twice the same."""
     try:
-        ((kind, description),) = survey(file).inputs
+        (kind, description), (other_kind, apart) = survey(file).inputs
     except ProblemError as error:
         raise RecordError(f"what the module is made of cannot be told: {error}") from error
-    return description if kind == "value" else None
+    return (description, apart) if kind == other_kind == "value" else None
 
 
 def _mode_call(file: UserFile) -> str:

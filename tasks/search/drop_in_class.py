@@ -1,8 +1,9 @@
 """The class that a drop-in file adds. Its text is copied into the file: it uses nothing of this project.
 
-What is not defined here stands for what the file has: Reference, Fast, FORMS, NAMED_FORMS, TRAINING, DEVICE, JUDGED,
-CLASSES (what the file's classes had when it had been read). Where the constructors of both classes make the same, what
-runs and remembers one is left out, and _made_alike stands for _made.
+What is not defined here stands for what the file has: Reference, Fast, FORMS, NAMED_FORMS, APART (the numbers of the
+tensors among the arguments, one that was given twice having its first; None where that is of no account), TRAINING,
+DEVICE, JUDGED, CLASSES (what the file's classes had when it had been read). Where the constructors of both classes make
+the same, what runs and remembers one is left out, and _made_alike stands for _made.
 """
 
 # ruff: noqa: F821, B006, B008
@@ -44,6 +45,7 @@ class DropIn(Reference):
             and not torch.compiler.is_compiling()
             and _is_usual()
             and (call := _as_judged(inputs, named)) is not None
+            and (APART is None or _are_apart(call))
             and (fast := self._as_fast()) is not None
         ):
             twin = self._fast
@@ -167,6 +169,8 @@ class _Twin:
             outputs = fast.forward(*inputs, **named)
         except Exception as error:  # noqa: BLE001 - as above
             reason = str(error)  # not the error itself, which keeps all that the call has allocated
+            for name in vars(fast).keys() - {*self.seen.own_keys, *self.added}:  # set by the call, and half done
+                vars(fast).pop(name, None)
         else:
             self.has_run.add(torch.is_inference_mode_enabled())
             self.remember_set(fast)
@@ -201,7 +205,7 @@ def _part(twin):
 class _GivenUp:
     """Instead of what was seen: nothing is looked at again."""
 
-    is_judged, own_count, own_keys = False, 0, frozenset()
+    is_judged, own_count, own_keys = False, 0, ()
 
     @staticmethod
     def is_still(_):
@@ -213,13 +217,14 @@ class _Seen:
 
     It was where a digest of all that the modules are, but for what their tensors hold, is the same. There is none, and
     fast code would not do, with hooks or another forward inside, tensors elsewhere or of other kinds, functions that
-    hold anything, methods that were replaced. Nothing here keeps the module or the mapping of its attributes.
+    hold anything, methods that were replaced, or values in slots. Nothing here keeps the module or the mapping of its
+    attributes.
     """
 
     def __init__(self, served, ignored=()):
         self._dtype = torch.get_default_dtype()
-        self._others, self._tensors, self._mappings, self._counted = [], [], [], []
-        self._watched, places = ([], []), {}
+        self._others, self._hooks, self._tensors, self._mappings, self._counted = [], [], [], [], []
+        self._watched, self._places, self._guards, places = ([], []), ([], []), {}, {}
         tree, kinds, numbers, may_serve = [self._dtype], {}, {}, True
         for path, module in served.named_modules(remove_duplicate=False):
             is_known = id(module) in numbers
@@ -229,22 +234,25 @@ class _Seen:
             plain = {name: text for name, text in _plain(module).items() if path or name not in ignored}
             tensors = dict(sorted({**module._parameters, **module._buffers}.items()))
             forms = {name: _form(each) for name, each in tensors.items()}
-            hooks = module._forward_hooks, module._forward_pre_hooks
-            may_serve = may_serve and None not in (*plain.values(), *forms.values()) and not (path and any(hooks))
+            may_serve = may_serve and None not in (*plain.values(), *forms.values())
             shared = [numbers.setdefault(id(each), len(numbers)) for each in tensors.values()]
             tree.append((_name(type(module)), sorted(plain.items()), [*forms.items()], shared))
             kinds |= dict.fromkeys(_own_classes(module))
+            names = [*plain, "_parameters"]  # the mapping, which a constructor that runs again makes anew
             if path:
                 self._others.append(module)
-                self._counted += hooks
-                self._watch(vars(module), plain)
+                self._hooks += module._forward_hooks, module._forward_pre_hooks
+                self._watch(vars(module), names)
             else:
-                self._own_names = [*plain, "_parameters"]  # the mapping, which a constructor that runs again makes anew
+                self._own_names = names
             self._watch_parts(module, places)
         for kind in kinds:
             here, there = _of_class(vars(kind)), _of_class(CLASSES.get(kind, vars(kind)))
             tree.append((kind.__qualname__, sorted((name, each) for name, each in here.items() if type(each) is str)))
-            may_serve = may_serve and _ids(here) == _ids(there)
+            has_slots = any(isinstance(each, types.MemberDescriptorType) for each in vars(kind).values())
+            may_serve = may_serve and _ids(here) == _ids(there) and not has_slots
+        self._has_hooks = any(self._hooks)
+        may_serve = may_serve and not self._has_hooks
         self.digest = hashlib.sha256(repr(tree).encode()).hexdigest() if may_serve else ""
         self.is_judged = self.digest == JUDGED
         self._remember(served, kinds)
@@ -265,29 +273,59 @@ class _Seen:
                     if place[0] is not tensors or place[1] != name:  # it is in two
                         self._watch(place[0], [place[1]])
                         self._watch(tensors, [name])
-                    form = type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)
-                    self._tensors.append((tensors, name, *form))
+                    self._places[0].append(tensors)
+                    self._places[1].append(name)
+                    self._tensors.append((type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)))
 
     def _remember(self, served, kinds):
         self._in_classes = [vars(kind).values() for kind in kinds]
         self._counted += self._in_classes
         self._mappings += map(vars, self._others)
         own = vars(served)
-        self.own_count, self.own_keys = len(own), {*own}
+        self.own_count, self.own_keys = len(own), [*own]
         self._lengths = [*map(len, self._counted)]
-        self._names = [*own, *itertools.chain.from_iterable(self._mappings)]
+        self._names = [*map(list, self._mappings)]
         self._kinds = [*map(type, self._others)]
         self._own_values = [*map(own.get, self._own_names)]
         self._values = [*map(dict.get, *self._watched)]
         self._class_values = [*itertools.chain.from_iterable(self._in_classes)]
-        everything = itertools.chain(self._own_values, self._values, self._class_values)
-        self._mutable = [value for value in everything if _is_mutable(value) and _spelt(value) is not None]
+        names = itertools.chain(self._own_names, self._watched[1])
+        values = itertools.chain(self._own_values, self._values)
+        data = [value for name, value in zip(names, values, strict=True) if name != "_parameters"]
+        held = [*itertools.chain.from_iterable(map(_held, data))]
+        self._cells = [each for each in held if isinstance(each, types.CellType)]
+        self._contents = [*map(_content, self._cells)]
+        data += [*held, *self._contents, *self._class_values]
+        self._mutable = [value for value in data if _is_mutable(value) and _spelt(value) is not None]
         self._texts = [*map(repr, self._mutable)]
 
     def is_still(self, served):
         """Whether nothing shows a change: this is asked at every call."""
-        for tensors, name, kind, dtype, shape, device, strides in self._tensors:
-            tensor = tensors.get(name)
+        tensors = [*map(dict.get, *self._places)]
+        guard = self._guards.get(torch.is_inference_mode_enabled())
+        # Asked how the elements of a nested tensor lie, torch would end the process. A missing one counts as that here.
+        is_nested = map(getattr, tensors, itertools.repeat("is_nested"), itertools.repeat(True))
+        is_known = guard is not None and not any(is_nested) and guard.check(*tensors)
+        if not is_known and not self._are_still(tensors):
+            return False
+        own = vars(served)
+        return (
+            torch.get_default_dtype() is self._dtype
+            and any(self._hooks) is self._has_hooks
+            and [*map(len, self._counted)] == self._lengths
+            and [*own] == self.own_keys  # a new one may hide a method
+            and [*map(list, self._mappings)] == self._names
+            and [*map(type, self._others)] == self._kinds
+            and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
+            and all(map(operator.is_, map(dict.get, *self._watched), self._values))
+            and all(map(operator.is_, itertools.chain.from_iterable(self._in_classes), self._class_values))
+            and (not self._cells or all(map(operator.is_, map(_content, self._cells), self._contents)))
+            and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
+        )
+
+    def _are_still(self, tensors):
+        """Whether weights are of the kinds they were; remembered in a form in which torch sees it at once."""
+        for tensor, (kind, dtype, shape, device, strides) in zip(tensors, self._tensors, strict=True):
             if (
                 type(tensor) is not kind
                 or tensor.dtype is not dtype
@@ -296,17 +334,10 @@ class _Seen:
                 or _strides(tensor) != strides
             ):
                 return False
-        own = vars(served)
-        return (
-            torch.get_default_dtype() is self._dtype
-            and [*map(len, self._counted)] == self._lengths
-            and [*own, *itertools.chain.from_iterable(self._mappings)] == self._names  # a new one may hide a method
-            and [*map(type, self._others)] == self._kinds
-            and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
-            and all(map(operator.is_, map(dict.get, *self._watched), self._values))
-            and all(map(operator.is_, itertools.chain.from_iterable(self._in_classes), self._class_values))
-            and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
-        )
+        with contextlib.suppress(AttributeError, TypeError):  # of a version that has none
+            guard = torch._C._dynamo.guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+            self._guards[torch.is_inference_mode_enabled()] = guard
+        return True
 
 
 def _made(served):
@@ -379,10 +410,13 @@ def _made_alike(served):
 
 def _kept(arguments, options):
     """What a fast module is made from: copies as far as the data are plain; a text that says why there is none."""
-    made_from = _copied((arguments, options))
-    if _has_weights(made_from):
-        return "it was made with modules or tensors, which its fast form's constructor could write to"
-    return _Once(made_from) if _spelt(made_from) is None else made_from
+    try:
+        made_from = _copied((arguments, options))
+        if _has_weights(made_from):
+            return "it was made with modules or tensors, which its fast form's constructor could write to"
+        return _Once(made_from) if _spelt(made_from) is None else made_from
+    except RecursionError:
+        return "an argument that it was made with contains itself"
 
 
 class _Once:
@@ -559,27 +593,29 @@ def _function(value):
     return held and repr((_name(value), held, code))
 
 
+def _held(value):
+    """What a function has besides its code, which can change: the cells of its closure, defaults, given arguments."""
+    if isinstance(value, functools.partial):
+        return [value.args, value.keywords, *_held(value.func)]
+    if isinstance(value, type(_text)):
+        return [*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
+    return []
+
+
+def _content(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:  # one that is empty by now
+        return cell
+
+
 def _code(code):
     """What a function does, as plain data."""
     parts = (_code(each) if isinstance(each, types.CodeType) else _spelt(each) for each in code.co_consts)
     return code.co_code, code.co_names, *parts
 
 
-def _spelt(
-    value,
-    known=(
-        numbers.Number,
-        str,
-        bytes,
-        range,
-        slice,
-        type(None),
-        torch.dtype,
-        torch.device,
-        torch.layout,
-        torch.memory_format,
-    ),
-):
+def _spelt(value, of_torch=(torch.dtype, torch.device, torch.layout, torch.memory_format)):
     """Plain data as a text that is the same in every process; None where it is something else."""
     if isinstance(value, enum.Enum):
         return f"{_name(type(value))} {value.name}"
@@ -588,7 +624,8 @@ def _spelt(
         if None in parts:
             return None
         return f"{type(value).__name__} {sorted(parts) if isinstance(value, (set, frozenset)) else parts}"
-    return repr(value) if isinstance(value, known) else None
+    is_plain = value is None or isinstance(value, (numbers.Number, str, bytes, range, slice, *of_torch))
+    return repr(value) if is_plain else None
 
 
 def _as_judged(inputs, named):
@@ -608,6 +645,32 @@ def _as_judged(inputs, named):
     if named.keys() == NAMED_FORMS.keys() and not _signature()[1]:
         named = {name: named[name] for name in NAMED_FORMS}
     return (inputs, named) if _same_form(named, NAMED_FORMS) else None
+
+
+def _are_apart(call):
+    """Whether those tensors are one that were when this was judged, and no others share memory.
+
+    Which is in doubt where one begins among the elements of another.
+    """
+    tensors = [*_tensors_in(call)]
+    starts = [each.data_ptr() for each in tensors]
+    places = sorted({(start, start + _extent(each)) for start, each in zip(starts, tensors, strict=True)})
+    has_room = all(end <= start for (_, end), (start, _) in itertools.pairwise(places))
+    return has_room and tuple(map(starts.index, starts)) == APART
+
+
+def _extent(tensor):
+    """How many bytes there are from the first element to the end of the last."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return (1 + sum((size - 1) * stride for size, stride in steps)) * tensor.element_size()
+
+
+def _tensors_in(value):
+    if isinstance(value, (list, tuple, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _tensors_in(each)
+    elif isinstance(value, torch.Tensor):
+        yield value
 
 
 def _signature(known=[]):
@@ -672,6 +735,10 @@ def _is_mutable(value):
     return isinstance(value, (dict, list, set)) or (isinstance(value, tuple) and any(map(_is_mutable, value)))
 
 
+def _same_forms(values, forms):
+    return len(values) == len(forms) and all(map(_same_form, values, forms))
+
+
 def _same_form(value, form):
     """Whether an argument is as it was when this was judged."""
     if type(form) is tuple:
@@ -685,7 +752,9 @@ def _same_form(value, form):
                 and value.stride() == form[3]
                 and value.device.type == DEVICE
             )
+        if kind == "tuple":
+            return type(value).__name__ == what and isinstance(value, tuple) and _same_forms(value, form[2])
         return type(value) is what if kind == "type" else type(value) is type(what) and value == what
-    if isinstance(form, list):
-        return isinstance(value, (list, tuple)) and len(value) == len(form) and all(map(_same_form, value, form))
+    if type(form) is list:
+        return type(value) is list and _same_forms(value, form)
     return type(value) is dict and [*value] == [*form] and all(_same_form(value[k], form[k]) for k in form)

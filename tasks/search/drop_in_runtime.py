@@ -15,7 +15,7 @@ from tasks.search.survey import Survey
 from tasks.variants.names import defined_names, reachable, renamed, used_names
 
 _SOURCE = Path(__file__).with_name("drop_in_class.py")
-_CONSTANTS = ("FORMS", "NAMED_FORMS", "TRAINING", "DEVICE", "JUDGED", "CLASSES")
+_CONSTANTS = ("FORMS", "NAMED_FORMS", "APART", "TRAINING", "DEVICE", "JUDGED", "CLASSES")
 _BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("_") and not iskeyword(name)) - {"super"}
 _CLASS = "DropIn"
 _SETTLE = "_settle"
@@ -67,18 +67,27 @@ class Runtime:
         return cls(imports=imports, names={**names, **own, **known}, decorators=decorators)
 
     def text(
-        self, facts: Survey, *, training: bool | None, device: str, judged: str, is_made_alike: bool, more: str = ""
+        self,
+        facts: Survey,
+        *,
+        apart: str,
+        training: bool | None,
+        device: str,
+        judged: str,
+        is_made_alike: bool,
+        more: str = "",
     ) -> str:
         """As it is to be in a file.
 
         Args:
+            apart: which tensors of the judged inputs are one, as an expression.
             training: mode that it was judged in; None if the other is as good.
             judged: digest of the module that was judged.
             is_made_alike: whether the fast class needs no constructor of its own.
             more: further statements that use what is there.
         """
         forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
-        values = (*forms, repr(training), repr(device), repr(judged), "{}")
+        values = (*forms, apart, repr(training), repr(device), repr(judged), "{}")
         constants = "".join(f"{own} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
         further = cst.parse_module(f"\n\n{_SETTLE}()\n{more}").body
         body = [*(_body_for_alike() if is_made_alike else _body_for_others()), *further]
@@ -145,6 +154,8 @@ def _literal(form: Any) -> str:
             return f'("tensor", torch.{dtype}, {tuple(shape)!r}, {tuple(stride)!r})'
         case ("type", name):
             return f'("type", {name})'
+        case [("type", str(kind)), *forms] if kind.startswith("tuple"):
+            return f'("tuple", {kind.split()[-1]!r}, {_literal(forms)})'
         case list():
             return f"[{', '.join(map(_literal, form))}]"
         case dict():

@@ -9,7 +9,7 @@ from tasks.search.drop_in import ENTRY, ORIGIN, drop_in
 from tasks.search.drop_in_runtime import free_name
 from tasks.search.names import Said, lines_of, text_of
 from tasks.search.survey import Survey, survey
-from tasks.search.user_file import KERNELBENCH_CLASS, UserFile
+from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 
 STATEMENT_CHARS = 80
@@ -77,12 +77,9 @@ def _given_otherwise(file: UserFile) -> tuple[int, str, int] | None:
     name, lines = file.class_name, lines_of(file.source)
     statements = ast.parse(file.source).body
     own = next(each for each in reversed(statements) if isinstance(each, ast.ClassDef) and each.name == name)
-    # the judge knows the class as Model, and what is imported under its name then too
-    may_replace = name == KERNELBENCH_CLASS
     for statement in statements:
         if statement is not own:
-            is_replaced = may_replace and statement.lineno < own.lineno
-            below = [f"class {name}: pass"] if is_replaced else []
+            below = [f"class {name}: pass"] if statement.lineno < own.lineno else []
             said = Said.by("\n".join([text_of(statement, lines), *below]))
             if said.times[name] > len(below):
                 giving = [each for each in ast.walk(statement) if isinstance(each, ast.stmt) and _gives(each, name)]

@@ -1,5 +1,6 @@
 """The part of a survey that runs the user's file; only ever in a process of its own."""
 
+import ast
 import inspect
 import os
 import sys
@@ -45,7 +46,8 @@ def surveyed(path: Path, file: UserFile) -> dict[str, Any] | str:
 def form_of(value: Any, other: Any, name: str) -> Any:
     """The form of an argument, seen in two draws.
 
-    A tensor is ("tensor", dtype, shape, stride), a list or tuple a list of forms, a mapping a mapping of them. Plain
+    A tensor is ("tensor", dtype, shape, stride), a list a list of forms, a mapping a mapping of them. That of a tuple
+    is a list too, which begins with ("type", "tuple"), or with ("type", "tuple Name") where its items have names. Plain
     data are ("value", value), or ("type", name) where the two draws differ.
 
     Args:
@@ -60,16 +62,19 @@ def form_of(value: Any, other: Any, name: str) -> Any:
                 raise _differing(value, other, name)
             return ("tensor", str(value.dtype).removeprefix("torch."), tuple(value.shape), value.stride())
         case list() | tuple():
-            if not isinstance(other, list | tuple) or len(other) != len(value):
+            container = tuple if isinstance(value, tuple) else list
+            if not isinstance(other, container) or len(other) != len(value):
                 raise _differing(value, other, name)
             pairs = enumerate(zip(value, other, strict=True))
-            return [form_of(*pair, f"{name}[{place}]") for place, pair in pairs]
+            forms = [form_of(*pair, f"{name}[{place}]") for place, pair in pairs]
+            named = f"tuple {type(value).__name__}" if hasattr(value, "_fields") else "tuple"
+            return [("type", named), *forms] if container is tuple else forms
         case dict():
             if not isinstance(other, dict) or other.keys() != value.keys():
                 raise _differing(value, other, name)
             return {key: form_of(value[key], other[key], f"{name}[{key!r}]") for key in value}
-        case _ if isinstance(value, PLAIN):
-            if not isinstance(other, PLAIN):
+        case _ if type(value) in PLAIN:
+            if type(other) is not type(value):
                 raise _differing(value, other, name)
             return ("value", value) if value == other else ("type", type(value).__name__)
     kind = type(value).__name__
@@ -77,6 +82,22 @@ def form_of(value: Any, other: Any, name: str) -> Any:
         f"{name} is a {kind}, but arguments can be tensors, numbers, strings, None, and lists, tuples and mappings of "
         f"these: give the parts of it, and make a {kind} of them in forward"
     )
+
+
+def _form_of_all(first: Any, second: Any, name: str) -> Any:
+    """The form of what an example function returns; whether all arguments are in a list or a tuple is of no account.
+
+    Raises:
+        _UnusableError: if there is none.
+    """
+    drawn, again = (list(each) if isinstance(each, tuple) else each for each in (first, second))
+    try:
+        return form_of(drawn, again, name)
+    except RecursionError:
+        raise _UnusableError(
+            f"{name} contains itself: let it return tensors, numbers, strings, None, and lists, tuples and mappings "
+            f"of these that end somewhere"
+        ) from None
 
 
 def _differing(value: Any, other: Any, name: str) -> _UnusableError:
@@ -104,11 +125,42 @@ def as_arguments(returned: Any) -> tuple[Sequence[Any], dict[str, Any]]:
     return (returned if isinstance(returned, list | tuple) else [returned]), {}
 
 
+def tensors_apart(module: torch.nn.Module, returned: Any) -> str:
+    """The number of each tensor among a call's arguments, or that of the first that is the same one, as an expression.
+
+    "None" where that is of no account: no two are one, and the module does not write to them. Whether it does is seen
+    in a call.
+    """
+    inputs, named = as_arguments(returned)
+    tensors = [tensor for _, tensor in _tensors([list(inputs), named], "")]
+    ids = [*map(id, tensors)]
+    numbers = tuple(map(ids.index, ids))
+    is_of_account = len(tensors) > 1 and (len({*ids}) < len(ids) or _writes_to(tensors, module, inputs, named))
+    return repr(numbers) if is_of_account else "None"
+
+
+def _writes_to(
+    tensors: Sequence[torch.Tensor], module: torch.nn.Module, inputs: Sequence[Any], named: dict[str, Any]
+) -> bool:
+    """Whether a call writes to any of the tensors; one that fails may have."""
+    before = [(each._version, each.clone()) for each in tensors]
+    try:
+        with torch.no_grad():
+            module(*inputs, **named)
+    except Exception:  # noqa: BLE001 - the user's code raises what it likes
+        return True
+    return any(
+        each._version != version or not torch.equal(each, held)  # a write past the version shows in the values
+        for each, (version, held) in zip(tensors, before, strict=True)
+    )
+
+
 def _surveyed(path: Path, file: UserFile) -> dict[str, Any]:
     module = _loaded(path, file)
     model_class = getattr(module, file.class_name)
     if isinstance(model_class, type) and not issubclass(model_class, torch.nn.Module):
         raise _UnusableError(f"{file.class_name} is no torch.nn.Module: let it inherit from that")
+    _require_constructor_of_its_own(file, model_class)
     returned = getattr(module, file.constructor_function)() if file.constructor_function else []
     positional, named = constructor_arguments(returned, model_class)
     _require_fitting(file, model_class, returned, (positional, named))
@@ -118,7 +170,7 @@ def _surveyed(path: Path, file: UserFile) -> dict[str, Any]:
     _require_weights_that_change(file, model)
     first, second = (getattr(module, file.inputs_function)() for _ in range(2))
     is_one = not isinstance(first, list | tuple | dict)
-    form = form_of(first, second, f"{file.inputs_function}()")
+    form = _form_of_all(first, second, f"{file.inputs_function}()")
     inputs, named_inputs = as_arguments(first)
     with torch.no_grad():
         outputs = model(*inputs, **named_inputs)
@@ -128,6 +180,22 @@ def _surveyed(path: Path, file: UserFile) -> dict[str, Any]:
         "named_inputs": form if named_inputs else {},
         "constructor": _in_order(model_class, positional, named),
     }
+
+
+def _require_constructor_of_its_own(file: UserFile, model_class: Any) -> None:
+    """Refuse a class with a decorator that writes constructors from fields: it finds none in a class in its place."""
+    attributes = getattr(model_class, "__dict__", {})
+    parameters = attributes.get("__dataclass_params__")
+    writes = parameters.init if parameters else "__attrs_attrs__" in attributes
+    classes = [each for each in ast.parse(file.source).body if isinstance(each, ast.ClassDef)]
+    decorators = [each for each in classes if each.name == file.class_name][-1].decorator_list
+    if writes and decorators:
+        texts = [(ast.unparse(each), each.lineno) for each in decorators]
+        text, line = next((each for each in texts if "dataclass" in each[0]), texts[-1])
+        raise _UnusableError(
+            f"@{text} in line {line} writes constructors, so a faster class in the place of {file.class_name} would "
+            f"have another one: write __init__ out, with self.size = size for each field, in its place"
+        )
 
 
 def _require_fitting(file: UserFile, model_class: Any, returned: Any, arguments: tuple[Any, dict[str, Any]]) -> None:
@@ -208,8 +276,12 @@ def _in_order(model_class: type, positional: Sequence[Any], named: dict[str, Any
     """The arguments that have a place, in the order of the parameters, where all of them are plain."""
     bound = inspect.signature(model_class).bind(*positional, **named)
     bound.apply_defaults()
-    return bound.args if all(map(_is_plain, bound.args)) else None
+    try:
+        return bound.args if all(map(_is_plain, bound.args)) else None
+    except RecursionError:  # of what contains itself
+        return None
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, PLAIN) or (isinstance(value, list | tuple) and all(map(_is_plain, value)))
+    """Whether it can be written down where the file's own classes are not known."""
+    return type(value) in PLAIN or (type(value) in (list, tuple) and all(map(_is_plain, value)))

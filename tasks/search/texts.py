@@ -8,10 +8,11 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from tasks.problems.problem import Problem, Split
 from tasks.search.bundle import bundle
+from tasks.search.names import Renaming
 from tasks.search.survey import Survey
 from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, INPUT_FUNCTIONS, KERNELBENCH_CLASS, UserFile
 from tasks.variants.candidate import Candidate
-from tasks.variants.names import defined_names, renamed
+from tasks.variants.names import defined_names
 
 _AS_ARGUMENTS = """
 
@@ -109,10 +110,10 @@ def _problem(file: UserFile, source: str, precision: str) -> Problem:
 def _as_model(file: UserFile) -> str:
     """The program with the chosen class called Model and put into evaluation mode when it is made."""
     module = cst.parse_module(file.source)
+    new_names = {INPUT_FUNCTIONS[0]: _OWN_INPUTS}
     if file.class_name != KERNELBENCH_CLASS:
-        module = renamed(module, {KERNELBENCH_CLASS: _OTHER_MODEL})
-        module = renamed(module, {file.class_name: KERNELBENCH_CLASS})
-    module = renamed(module, {INPUT_FUNCTIONS[0]: _OWN_INPUTS})
+        new_names |= {KERNELBENCH_CLASS: _OTHER_MODEL, file.class_name: KERNELBENCH_CLASS}
+    module = module.visit(Renaming(new_names))
     return in_evaluation_mode(module, KERNELBENCH_CLASS).code
 
 

@@ -7,9 +7,9 @@ import libcst as cst
 
 from tasks.problems.problem import Problem
 from tasks.search.drop_in import ENTRY
+from tasks.search.names import Renaming
 from tasks.search.user_file import KERNELBENCH_CLASS
 from tasks.variants.candidate import Candidate
-from tasks.variants.names import renamed
 
 _WRAPPER = """
 
@@ -39,5 +39,5 @@ def wrapped_case(reference: Problem, made: Candidate, *, answer: str, origin: st
 def _wrapped(source: str, name: str, answer: str) -> str:
     """The program with a module around the one that has this name."""
     inner = f"Plain{name}"
-    program = renamed(cst.parse_module(source), {name: inner}).code
+    program = cst.parse_module(source).visit(Renaming({name: inner})).code
     return program + _WRAPPER.format(name=name, inner=inner, answer=textwrap.indent(answer.strip(), " " * 8))
