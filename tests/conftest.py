@@ -5,9 +5,12 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tasks.judge.fork_server import ForkServer
 
 LOOK_AT_THE_WHOLE_MACHINE = {"test_judge_kernels", "test_judge_leaves_nothing", "test_judge_lifecycle", "test_sandbox"}
 """Files that start the same hostile programs, or look for what such programs leave: never at the same time."""
@@ -48,6 +51,8 @@ def pytest_collection_finish() -> None:
     # through all of them for garbage, which took longer than the training.
     gc.collect()
     gc.freeze()
+    # Syntax trees are hundreds of thousands of objects that stay for a while: fewer looks for garbage among them.
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
@@ -86,6 +91,19 @@ def full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch  # not for tests that do without
 
     monkeypatch.setattr(torch, "set_float32_matmul_precision", lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator["ForkServer"]:
+    """A judge's fork server without the judge. It takes a second to start: workers are a test's own, it is a file's."""
+    from tasks.judge.fork_server import ForkServer  # not for tests that do without
+    from tasks.judge.walls.scratch import ScratchFolder
+
+    scratch = ScratchFolder.make()
+    server = ForkServer(scratch.path)
+    yield server
+    server.close()
+    scratch.remove()
 
 
 @pytest.fixture(autouse=True)

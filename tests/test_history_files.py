@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -22,13 +24,19 @@ def path(tmp_path):
     return tmp_path / "history.duckdb"
 
 
-@pytest.fixture
-def filled(path):
-    """A history with 200 judged candidates."""
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A history with 200 judged candidates, of which every test has a copy."""
+    path = tmp_path_factory.mktemp("whole") / "history.duckdb"
     judged = distinct(200)
     verdicts = [verdict(one) for one in judged]
     History(path).append(run(), problems=[problem()], candidates=judged, verdicts=verdicts)
     return path
+
+
+@pytest.fixture
+def filled(whole, path):
+    return Path(shutil.copy(whole, path))
 
 
 def sealed_version(path, version):

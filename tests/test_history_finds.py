@@ -21,10 +21,10 @@ SLOWER = candidate("slower\n", problem_id="level3/net", origin="sft")
 LEARNT = candidate("learnt\n", problem_id="level3/loss", origin="contrastive_rl")
 
 
-@pytest.fixture
-def history(tmp_path):
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
     """Relu is rewritten and compiled, gelu released, norm only compiled; policies slow net down and win loss."""
-    history = History(tmp_path / "history.duckdb")
+    history = History(tmp_path_factory.mktemp("data") / "history.duckdb")
     history.append(
         run("all", stage="evaluate"),
         problems=map(problem, NAMES),

@@ -27,14 +27,18 @@ POISON = RIGHT + "# poison\n"
 
 
 class FallibleJudge(Judge):
-    """A judge whose own part fails on texts with a word in them, some times or always."""
+    """A judge whose own part fails, once it is told to, on texts with a word in them, some times or always."""
 
-    def __init__(self, word: str, *, times: int, error: Exception) -> None:
-        super().__init__(PARAMS)
+    _times = 0
+
+    def fail(self, word: str, *, times: int, error: Exception) -> None:
         self._word, self._times, self._error = word, times, error
 
+    def recover(self) -> None:
+        self._times = 0
+
     def judge(self, problem: Problem, candidate: Candidate, **how: Any) -> Verdict:
-        if self._word in candidate.source and self._times > 0:
+        if self._times > 0 and self._word in candidate.source:
             self._times -= 1
             raise self._error
         return super().judge(problem, candidate, **how)
@@ -63,9 +67,16 @@ class ContagiousJudge(Judge):
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(PARAMS) as judge:
+def judge() -> Iterator[FallibleJudge]:
+    with FallibleJudge(PARAMS) as judge:
         yield judge
+
+
+@pytest.fixture
+def fallible(judge: FallibleJudge) -> Iterator[FallibleJudge]:
+    """The judge, which never fails again after the test."""
+    yield judge
+    judge.recover()
 
 
 @pytest.fixture
@@ -171,17 +182,17 @@ def test_a_candidate_that_is_no_program_gets_a_verdict(judge: Judge, source: str
 
 @pytest.mark.parametrize("error", [WorkerError("gone"), KeyError("a mistake of ours")], ids=["worker", "bug"])
 @pytest.mark.usefixtures("hasty")
-def test_a_failure_of_the_judge_that_passes_is_not_seen(error: Exception) -> None:
-    with FallibleJudge("poison", times=2, error=error) as judge:
-        given = rows(judge, case(RIGHT), case(POISON), case(WRONG))
+def test_a_failure_of_the_judge_that_passes_is_not_seen(fallible: FallibleJudge, error: Exception) -> None:
+    fallible.fail("poison", times=2, error=error)
+    given = rows(fallible, case(RIGHT), case(POISON), case(WRONG))
     assert [row["status"] == "wrong_output" for row in given] == [False, False, True]
     assert given[1]["status"] in PAID
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_case_on_which_the_judge_always_fails_does_not_stop_the_others() -> None:
-    with FallibleJudge("poison", times=1000, error=WorkerError("gone")) as judge:
-        given = rows(judge, case(WRONG), case(POISON), case(WRONG))
+def test_a_case_on_which_the_judge_always_fails_does_not_stop_the_others(fallible: FallibleJudge) -> None:
+    fallible.fail("poison", times=1000, error=WorkerError("gone"))
+    given = rows(fallible, case(WRONG), case(POISON), case(WRONG))
     assert [row["status"] for row in given] == ["wrong_output", "crashed", "wrong_output"]
     assert "no verdict was reached" in given[1]["detail"]
     assert "WorkerError: gone" in given[1]["detail"]
@@ -195,23 +206,20 @@ def test_a_case_that_brings_the_judge_down_does_not_harm_its_neighbours() -> Non
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_judge_that_fails_on_everything_stops_after_what_is_done() -> None:
-    with FallibleJudge("class", times=1000, error=WorkerError("gone")) as judge:
-        verdicts = judge_cases(
-            judge, [case("x\n"), case(RIGHT), case(RIGHT)], params=changed(PARAMS, workers=1), seed=0
-        )
-        assert next(verdicts)["status"] == "rejected"
-        with pytest.raises(MachineError, match="fails on every case"):
-            next(verdicts)
+def test_a_judge_that_fails_on_everything_stops_after_what_is_done(fallible: FallibleJudge) -> None:
+    fallible.fail("class", times=1000, error=WorkerError("gone"))
+    cases = [case("x\n"), case(RIGHT), case(RIGHT)]
+    verdicts = judge_cases(fallible, cases, params=changed(PARAMS, workers=1), seed=0)
+    assert next(verdicts)["status"] == "rejected"
+    with pytest.raises(MachineError, match="fails on every case"):
+        next(verdicts)
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_full_disk_is_nobodys_verdict() -> None:
-    with (
-        FallibleJudge("poison", times=1000, error=MachineError("the disk is full")) as judge,
-        pytest.raises(MachineError, match="the disk is full"),
-    ):
-        rows(judge, case(POISON))
+def test_a_full_disk_is_nobodys_verdict(fallible: FallibleJudge) -> None:
+    fallible.fail("poison", times=1000, error=MachineError("the disk is full"))
+    with pytest.raises(MachineError, match="the disk is full"):
+        rows(fallible, case(POISON))
 
 
 def test_no_cases_give_no_verdicts(judge: Judge) -> None:

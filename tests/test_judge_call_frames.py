@@ -66,11 +66,9 @@ def words(*values: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def spawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spawn]:
-    server = ForkServer(tmp_path_factory.mktemp("scratch"))
+def spawn(fork_server: ForkServer) -> Spawn:
     core = min(os.sched_getaffinity(0))
-    yield lambda size: server.spawn(arena_bytes=size, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
-    server.close()
+    return lambda size: fork_server.spawn(arena_bytes=size, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from tasks.judge.equality import as_array, put_array, widened
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.reference import LAYOUT
 from tasks.judge.study import Study
-from tasks.judge.walls.scratch import ScratchFolder
 from tasks.judge.wire import TensorSpec, offsets
 from tasks.problems.problem import Problem
 from tests.judge_builders import problem, problem_of
@@ -44,15 +43,11 @@ def get_inputs():
 
 
 @pytest.fixture
-def studied() -> Iterator[Callable[[Problem], Study]]:
-    scratch = ScratchFolder.make()
-    server = ForkServer(scratch.path)
+def studied(fork_server: ForkServer) -> Iterator[Callable[[Problem], Study]]:
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
+    worker = fork_server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=MEMORY_BYTES, cpu_s=60)
     yield lambda asked: Study(asked, worker)
     worker.end()
-    server.close()
-    scratch.remove()
 
 
 def resident_bytes(pid: int) -> int:

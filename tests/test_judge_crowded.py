@@ -32,6 +32,12 @@ WAIT_S = 60.0
 HONEST = kernel(KERNELS / "honest" / "in_place.py")
 
 
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(PARAMS) as judge:
+        yield judge
+
+
 class CrowdedJudge(Judge):
     """A real judge on whose device there is room for so many at once; knows how many were there when it was full."""
 
@@ -140,7 +146,7 @@ class NobodyElse:
     ids=["beside others on a device", "another failure", "another status", "on a processor"],
 )
 def test_a_candidate_without_memory_beside_others_is_judged_once_more(
-    on_device: bool, detail: str, status: Status, times: int, monkeypatch: pytest.MonkeyPatch
+    on_device: bool, detail: str, status: Status, times: int, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ):
     judged = []
 
@@ -148,17 +154,17 @@ def test_a_candidate_without_memory_beside_others_is_judged_once_more(
         judged.append(detail)
         raise RefusedError(status, detail)
 
-    with Judge(PARAMS) as judge:
-        monkeypatch.setattr(judge, "_examine_once", refuse)
-        monkeypatch.setattr(judge, "_device", types.SimpleNamespace(index=0) if on_device else None)
-        verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
-        monkeypatch.undo()
+    monkeypatch.setattr(judge, "_examine_once", refuse)
+    monkeypatch.setattr(judge, "_device", types.SimpleNamespace(index=0) if on_device else None)
+    verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
     assert (verdict.status, verdict.detail) == (status, detail)
     assert len(judged) == times
 
 
 @pytest.mark.parametrize("error", [MemoryError, FullDeviceError])
-def test_an_error_that_is_kept_keeps_none_of_what_was_computed(error: type[Exception], monkeypatch: pytest.MonkeyPatch):
+def test_an_error_that_is_kept_keeps_none_of_what_was_computed(
+    error: type[Exception], judge: Judge, monkeypatch: pytest.MonkeyPatch
+):
     computed: list[weakref.ref[Any]] = []
 
     def run(examination: Examination, *_: Any) -> None:
@@ -167,7 +173,7 @@ def test_an_error_that_is_kept_keeps_none_of_what_was_computed(error: type[Excep
         raise error(f"no room beside {outputs.nbytes} bytes")
 
     monkeypatch.setattr(Examination, "run", run)
-    with Judge(PARAMS) as judge, pytest.raises(FullDeviceError, match="no room beside 64 bytes") as kept:
+    with pytest.raises(FullDeviceError, match="no room beside 64 bytes") as kept:
         judge.judge(HONEST.problem, HONEST.candidate, seed=0)
     assert kept.value.__traceback__ is not None
     assert [reference() for reference in computed] == [None] * 4

@@ -26,14 +26,16 @@ SEEDS = (0, 1)
 
 
 class DisturbedJudge(Judge):
-    """A real judge of two at once, both of which end alike the first time."""
+    """A real judge of two at once, both of which end alike the first time after each disturbance."""
 
-    def __init__(self, status: Status, **changes: Any) -> None:
+    def __init__(self, **changes: Any) -> None:
         super().__init__(replace(PARAMS, workers=2, **changes))
-        self.status = status
-        self.num_judged = 0
         self._both_are_inside = threading.Barrier(2)
         self._counting = threading.Lock()
+
+    def disturb(self, status: Status) -> None:
+        self.status = status
+        self.num_judged = 0
 
     def _examine_once(self, *arguments: Any) -> None:
         with self._counting:
@@ -43,6 +45,12 @@ class DisturbedJudge(Judge):
             self._both_are_inside.wait(WAIT_S)
             raise RefusedError(self.status, "beside another")
         super()._examine_once(*arguments)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[DisturbedJudge]:
+    with DisturbedJudge() as judge:
+        yield judge
 
 
 class Watch:
@@ -80,24 +88,27 @@ class Watch:
 
 
 def judged_side_by_side(judge: Judge, kernel: Kernel = HONEST) -> list[Verdict]:
-    with judge, ThreadPoolExecutor(len(SEEDS)) as pool:
+    with ThreadPoolExecutor(len(SEEDS)) as pool:
         return list(pool.map(lambda seed: judge.judge(kernel.problem, kernel.candidate, seed=seed), SEEDS))
 
 
 def test_whoever_did_not_settle_beside_another_is_built_again_beside_others_and_measured_alone(
-    monkeypatch: pytest.MonkeyPatch,
+    judge: DisturbedJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge, watch = DisturbedJudge(Status.UNSTABLE), Watch(monkeypatch)
+    watch = Watch(monkeypatch)
+    judge.disturb(Status.UNSTABLE)
     assert {verdict.status for verdict in judged_side_by_side(judge, BUILT)} <= set(RIGHT)
     assert watch.company == [0, 0]
     assert judge.num_judged == 4
 
 
-def test_who_does_not_settle_alone_is_not_judged_a_third_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_settle_alone_is_not_judged_a_third_time(
+    judge: DisturbedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: Any) -> None:
         raise RefusedError(Status.UNSTABLE, "by itself")
 
-    judge = DisturbedJudge(Status.UNSTABLE)
+    judge.disturb(Status.UNSTABLE)
     monkeypatch.setattr(Examination, "run", refuse)
     assert {verdict.status for verdict in judged_side_by_side(judge)} == {Status.UNSTABLE}
     assert judge.num_judged == 4
@@ -132,14 +143,17 @@ def _enter(room: Room) -> None:
         pass
 
 
-@pytest.mark.parametrize(
-    ("status", "changes"),
-    [(Status.TIMEOUT, {}), (Status.WRONG_OUTPUT, {}), (Status.UNSTABLE, {"tier": "long"})],
-    ids=["out of time by itself", "other values", "in the long tier"],
-)
-def test_what_others_are_not_to_blame_for_is_final(status: Status, changes: dict[str, Any]) -> None:
-    judge = DisturbedJudge(status, **changes)
+@pytest.mark.parametrize("status", [Status.TIMEOUT, Status.WRONG_OUTPUT], ids=["out of time by itself", "other values"])
+def test_what_others_are_not_to_blame_for_is_final(judge: DisturbedJudge, status: Status) -> None:
+    judge.disturb(status)
     assert [verdict.status for verdict in judged_side_by_side(judge)] == [status, status]
+    assert judge.num_judged == 2
+
+
+def test_what_does_not_settle_is_final_in_the_long_tier() -> None:
+    with DisturbedJudge(tier="long") as judge:
+        judge.disturb(Status.UNSTABLE)
+        assert [verdict.status for verdict in judged_side_by_side(judge)] == [Status.UNSTABLE] * 2
     assert judge.num_judged == 2
 
 
@@ -199,14 +213,15 @@ def test_the_room_knows_who_was_there_at_the_same_time() -> None:
         assert not had_company()
 
 
-def test_who_was_alone_from_the_beginning_is_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_alone_from_the_beginning_is_not_judged_again(
+    judge: DisturbedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judged = []
 
     def refuse(*_: Any) -> None:
         judged.append(Status.UNSTABLE)
         raise RefusedError(Status.UNSTABLE, "by itself")
 
-    with Judge(PARAMS) as judge:
-        monkeypatch.setattr(judge, "_examine_once", refuse)
-        assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).status is Status.UNSTABLE
+    monkeypatch.setattr(judge, "_examine_once", refuse)
+    assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).status is Status.UNSTABLE
     assert judged == [Status.UNSTABLE]

@@ -12,7 +12,6 @@ from tasks.judge.distributions import FAR
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.reference import LAYOUT
 from tasks.judge.study import STRONG_WEIGHTS, Study
-from tasks.judge.walls.scratch import ScratchFolder
 from tasks.judge.yardstick import PLAIN
 from tests.judge_builders import problem_of
 
@@ -51,21 +50,19 @@ Studied = Callable[[str], Study]
 
 
 @pytest.fixture
-def studied() -> Iterator[Studied]:
-    scratch = ScratchFolder.make()
-    server = ForkServer(scratch.path)
+def studied(fork_server: ForkServer) -> Iterator[Studied]:
     workers = []
 
     def studied(name: str) -> Study:
         core = min(os.sched_getaffinity(0))
-        workers.append(server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=120))
+        workers.append(
+            fork_server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=120)
+        )
         return Study(problem_of(REFERENCE.replace("BODY", BODIES[name])), workers[-1])
 
     yield studied
     for worker in workers:
         worker.end()
-    server.close()
-    scratch.remove()
 
 
 def own_errors(study: Study, distribution: str) -> list[float]:

@@ -12,20 +12,15 @@ from tasks.judge.fork_server import ForkServer
 from tasks.judge.input_pool import MIXED_BYTES, PLACED_AT_ONCE
 from tasks.judge.reference import LAYOUT
 from tasks.judge.study import Study
-from tasks.judge.walls.scratch import ScratchFolder
 from tests.judge_builders import problem
 
 
 @pytest.fixture
-def study() -> Iterator[Study]:
-    scratch = ScratchFolder.make()
-    server = ForkServer(scratch.path)
+def study(fork_server: ForkServer) -> Iterator[Study]:
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
+    worker = fork_server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
     yield Study(problem("bfloat16_linear"), worker)
     worker.end()
-    server.close()
-    scratch.remove()
 
 
 @pytest.mark.parametrize("at_once", [1, PLACED_AT_ONCE])

@@ -2,6 +2,7 @@
 
 import glob
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +72,15 @@ def test_without_a_management_library_nothing_is_known() -> None:
     assert not nvml.ask("nvmlNoSuchFunction", "GPU-00000000-0000-0000-0000-000000000000")
 
 
-def test_a_study_gets_one_queue_and_both_programs_of_a_pair_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(PARAMS) as judge:
+        yield judge
+
+
+def test_a_study_gets_one_queue_and_both_programs_of_a_pair_the_usual_ones(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     have_one = []
     spawn = ForkServer.spawn
 
@@ -79,25 +88,25 @@ def test_a_study_gets_one_queue_and_both_programs_of_a_pair_the_usual_ones(monke
         have_one.append(has_one_queue)
         return spawn(server, has_one_queue=has_one_queue, **arguments)
 
-    with Judge(PARAMS) as judge:
-        monkeypatch.setattr(ForkServer, "spawn", spawn_and_note)
-        assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).status in RIGHT
+    monkeypatch.setattr(ForkServer, "spawn", spawn_and_note)
+    assert judge.judge(HONEST.problem, HONEST.candidate, seed=0).status in RIGHT
     assert have_one == [True, False, False]
 
 
 @pytest.mark.parametrize(("has_one_queue", "queues"), [(False, None), (True, "1")])
-def test_a_worker_has_one_queue_only_where_that_is_asked_for(has_one_queue: bool, queues: str | None) -> None:
+def test_a_worker_has_one_queue_only_where_that_is_asked_for(
+    judge: Judge, has_one_queue: bool, queues: str | None
+) -> None:
     text = TELLS_ITS_QUEUES.format(repr(queues)).encode()
     limits = {"core": 0, "uid": None, "memory_bytes": 1 << 29, "cpu_s": 60}
-    with Judge(PARAMS) as judge:
-        assert judge._server is not None
-        worker = judge._server.spawn(arena_bytes=1 << 20, has_one_queue=has_one_queue, **limits)
-        try:
-            worker.arena.write_text(text)
-            asked = {"num_bytes": len(text), "filename": "x.py", "class_name": "Model", "precision": "fp32"}
-            worker.ask("load", time.monotonic() + 20.0, **asked)
-        finally:
-            worker.end()
+    assert judge._server is not None
+    worker = judge._server.spawn(arena_bytes=1 << 20, has_one_queue=has_one_queue, **limits)
+    try:
+        worker.arena.write_text(text)
+        asked = {"num_bytes": len(text), "filename": "x.py", "class_name": "Model", "precision": "fp32"}
+        worker.ask("load", time.monotonic() + 20.0, **asked)
+    finally:
+        worker.end()
 
 
 @pytest.mark.gpu

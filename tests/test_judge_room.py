@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -43,16 +42,14 @@ def rooms() -> list[Layout]:
 
 
 @pytest.fixture
-def spawn(tmp_path: Path, rooms: list[Layout]) -> Iterator[Spawn]:
-    server = ForkServer(tmp_path)
+def spawn(fork_server: ForkServer, rooms: list[Layout]) -> Spawn:
     core = min(os.sched_getaffinity(0))
 
     def spawned(layout: Layout) -> WorkerProcess:
         rooms.append(layout)
-        return server.spawn(arena_bytes=layout.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
+        return fork_server.spawn(arena_bytes=layout.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
 
-    yield spawned
-    server.close()
+    return spawned
 
 
 @pytest.fixture

@@ -19,6 +19,12 @@ TRITON = "# import triton\n"
 PLAIN = "# nothing is built\n"
 
 
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge(PARAMS) as judge:
+        yield judge
+
+
 @pytest.fixture
 def same() -> Kernel:
     return kernel(KERNELS / "honest/same.py")
@@ -51,11 +57,11 @@ BROKEN_AT_ITS_FIRST_CALL = "\nModelNew.forward = lambda self, *_: 1 / 0\n"
     "broken", [BROKEN_AT_LOADING, BROKEN_AT_ITS_FIRST_CALL], ids=["at loading", "at its first call"]
 )
 def test_what_is_built_is_built_without_a_seat_and_all_else_begins_with_one(
-    same: Kernel, monkeypatch: pytest.MonkeyPatch, words: str, broken: str
+    judge: Judge, same: Kernel, monkeypatch: pytest.MonkeyPatch, words: str, broken: str
 ) -> None:
     source = broken if broken is BROKEN_AT_LOADING else same.candidate.source + broken
     built, plain = (with_source(same, each + source) for each in (words, PLAIN))
-    with Judge(PARAMS) as judge, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:
         seats = threading.Semaphore(0)
         monkeypatch.setattr(judge, "_seats", seats)
         try:
@@ -69,9 +75,11 @@ def test_what_is_built_is_built_without_a_seat_and_all_else_begins_with_one(
         assert waiting.result(30).status.value == "crashed"
 
 
-def test_what_is_looked_at_again_is_built_again_without_a_seat(same: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_looked_at_again_is_built_again_without_a_seat(
+    judge: Judge, same: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slow = with_source(same, "import time\ntime.sleep(1.0)\n" + same.candidate.source)
-    with Judge(PARAMS) as judge, ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:
         judge.judge(same.problem, same.candidate, seed=0)
         seats = threading.Semaphore(1)
         monkeypatch.setattr(judge, "_seats", seats)
@@ -98,17 +106,21 @@ def _until(happened: Callable[[], bool]) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("words", [NATIVE, TRITON, PLAIN])
-def test_a_seat_is_given_back_by_who_fails(same: Kernel, words: str) -> None:
+def test_a_seat_is_given_back_by_who_fails(
+    judge: Judge, same: Kernel, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
     wrong = with_source(same, f"{words}{same.candidate.source}\nModelNew.forward = lambda self, *_: 1 / 0\n")
-    with Judge(replace(PARAMS, workers=1)) as judge:
-        statuses = [judge.judge(wrong.problem, wrong.candidate, seed=0).status.value for _ in range(2)]
+    seats = threading.Semaphore(1)
+    monkeypatch.setattr(judge, "_seats", seats)
+    statuses = [judge.judge(wrong.problem, wrong.candidate, seed=0).status.value for _ in range(2)]
     assert statuses == ["crashed"] * 2
+    assert not _is_taken(seats)
 
 
-def test_nobody_who_waits_to_enter_has_a_seat(same: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_who_waits_to_enter_has_a_seat(judge: Judge, same: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or whoever wants the room for itself, those who wait behind it and those who build would wait for each other."""
     native, plain = (with_source(same, words + same.candidate.source) for words in (NATIVE, PLAIN))
-    with Judge(PARAMS) as judge, ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(3) as pool:
         seats = threading.Semaphore(0)
         monkeypatch.setattr(judge, "_seats", seats)
         builds = pool.submit(judge.judge, native.problem, native.candidate, seed=0)

@@ -4,14 +4,11 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 
 from tasks.judge.fork_server import ForkServer
-from tasks.judge.lease import Lease
 from tasks.judge.reference import LAYOUT, Reference
 from tests.judge_builders import problem
 
@@ -48,13 +45,12 @@ def lease() -> NotedLease:
 
 
 @pytest.fixture
-def reference(tmp_path: Path, lease: NotedLease) -> Iterator[Reference]:
-    server = ForkServer(tmp_path, lease=cast(Lease, lease))
+def reference(fork_server: ForkServer, lease: NotedLease, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reference]:
+    monkeypatch.setattr(fork_server, "_lease", lease)
     core = min(os.sched_getaffinity(0))
-    worker = server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
+    worker = fork_server.spawn(arena_bytes=LAYOUT.num_bytes, core=core, uid=None, memory_bytes=2 << 30, cpu_s=60)
     yield Reference(problem("bfloat16_linear"), worker)
     worker.end()
-    server.close()
 
 
 def test_a_model_is_built_beside_others_the_first_time_only(reference: Reference, lease: NotedLease) -> None:

@@ -1,5 +1,7 @@
 """A timing that never settles pays nothing, but what is wrong is still called wrong."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from tasks.judge import referee, timing
@@ -14,20 +16,25 @@ def machine_on_which_nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(referee, "RETRIED_SHARE", 0.0)  # so that only the last trials can find what is wrong
 
 
-def judged(name: str) -> Verdict:
-    specimen = kernel(KERNELS / f"{name}.py")
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
     with Judge(PARAMS) as judge:
-        return judge.judge(specimen.problem, specimen.candidate, seed=0)
+        yield judge
 
 
-def test_an_honest_candidate_whose_timing_does_not_settle_is_unstable() -> None:
-    verdict = judged("honest/same")
+def judged(judge: Judge, name: str) -> Verdict:
+    specimen = kernel(KERNELS / f"{name}.py")
+    return judge.judge(specimen.problem, specimen.candidate, seed=0)
+
+
+def test_an_honest_candidate_whose_timing_does_not_settle_is_unstable(judge: Judge) -> None:
+    verdict = judged(judge, "honest/same")
     assert verdict.status is Status.UNSTABLE
     assert "the speedup is known to" in verdict.detail
     assert [check.name for check in verdict.checks if not check.passed] == ["settled"]
     assert verdict.speedup is None
 
 
-def test_a_candidate_that_is_right_until_it_is_timed_is_wrong_even_where_nothing_settles() -> None:
-    verdict = judged("hostile/small_values_when_timed")
+def test_a_candidate_that_is_right_until_it_is_timed_is_wrong_even_where_nothing_settles(judge: Judge) -> None:
+    verdict = judged(judge, "hostile/small_values_when_timed")
     assert verdict.status is Status.WRONG_OUTPUT, verdict.detail

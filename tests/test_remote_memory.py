@@ -40,11 +40,16 @@ def test_a_process_is_readable_only_where_its_probe_stands() -> None:
     assert not remote_memory.is_readable(os.getpid(), UNMAPPED)
 
 
-@pytest.fixture
-def judge_that_may_not_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
-    monkeypatch.setattr(remote_memory, "is_readable", lambda *_: False)
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
     with Judge(PARAMS) as judge:
         yield judge
+
+
+@pytest.fixture
+def judge_that_may_not_read(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
+    monkeypatch.setattr(remote_memory, "is_readable", lambda *_: False)
+    return judge
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,13 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
+@pytest.fixture(scope="module")
+def strict_judge() -> Iterator[Judge]:
+    """Takes no two sessions for equal."""
+    with Judge(dataclasses.replace(PARAMS, second_look_tolerance=1e-9)) as judge:
+        yield judge
+
+
 def second_look(verdict: Verdict) -> Check | None:
     if any(check.name == "settled" and not check.passed for check in verdict.checks):
         pytest.skip("the machine is too busy to time anything")
@@ -63,9 +70,8 @@ def test_a_jump_over_the_best_is_timed_in_fresh_processes(judge: Judge) -> None:
     assert "in fresh processes" in check.evidence
 
 
-def test_two_sessions_that_disagree_make_an_unstable_verdict() -> None:
-    with Judge(dataclasses.replace(PARAMS, second_look_tolerance=1e-9)) as judge:
-        verdict = judge.judge(SAME.problem, SAME.candidate, seed=0, best_speedup=ANY_BEST)
+def test_two_sessions_that_disagree_make_an_unstable_verdict(strict_judge: Judge) -> None:
+    verdict = strict_judge.judge(SAME.problem, SAME.candidate, seed=0, best_speedup=ANY_BEST)
     check = second_look(verdict)
     assert verdict.status is Status.UNSTABLE
     assert check is not None
@@ -73,11 +79,10 @@ def test_two_sessions_that_disagree_make_an_unstable_verdict() -> None:
     assert "they differ by more than 0%" in verdict.detail
 
 
-def test_of_looks_that_are_all_far_above_any_noise_the_least_is_paid() -> None:
+def test_of_looks_that_are_all_far_above_any_noise_the_least_is_paid(strict_judge: Judge) -> None:
     problem = dataclasses.replace(SAME.problem, source=PAIRWISE)
     candidate = dataclasses.replace(SAME.candidate, source=AT_ONCE)
-    with Judge(dataclasses.replace(PARAMS, second_look_tolerance=1e-9)) as judge:
-        verdict = judge.judge(problem, candidate, seed=0)
+    verdict = strict_judge.judge(problem, candidate, seed=0)
     check = second_look(verdict)
     assert verdict.status is Status.CORRECT
     assert check is not None

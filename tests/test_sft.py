@@ -42,6 +42,12 @@ def saving_every_step(monkeypatch):
     monkeypatch.setattr(checkpointing, "INTERVAL_S", 0.0)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> list[dict[str, float]]:
+    """Rows of a training that nothing interrupts."""
+    return train(tmp_path_factory.mktemp("whole"))[0]
+
+
 def test_a_policy_learns_what_it_is_taught(tmp_path):
     made = policy()
     examples = [Example(prompt=f"# {name}\n", completion=f"return {name} * 2.0") for name in "abcd"]
@@ -91,8 +97,7 @@ def test_padding_does_not_change_the_loss(tmp_path):
 
 
 @pytest.mark.usefixtures("saving_every_step")
-def test_a_killed_training_goes_on_to_the_same_losses(tmp_path):
-    whole, _ = train(tmp_path / "whole")
+def test_a_killed_training_goes_on_to_the_same_losses(tmp_path, whole):
     with pytest.raises(Killed):
         train(tmp_path / "killed", kill_after=5)
     assert checkpointed_steps(tmp_path / "killed") == 4
@@ -102,8 +107,7 @@ def test_a_killed_training_goes_on_to_the_same_losses(tmp_path):
 
 
 @pytest.mark.usefixtures("saving_every_step")
-def test_a_half_written_checkpoint_is_not_resumed_from(tmp_path):
-    whole, _ = train(tmp_path / "whole")
+def test_a_half_written_checkpoint_is_not_resumed_from(tmp_path, whole):
     with pytest.raises(Killed):
         train(tmp_path / "killed", kill_after=4)
     half = tmp_path / "killed" / "checkpoint-6"
@@ -145,11 +149,10 @@ def test_equal_seeds_give_equal_losses(tmp_path):
     assert one == same != other
 
 
-def test_examples_too_long_for_the_policy_are_left_out(tmp_path):
+def test_examples_too_long_for_the_policy_are_left_out(tmp_path, whole):
     long = [Example(prompt="# a\n", completion="a + " * 40), Example(prompt="b + " * 300, completion="c")]
-    kept, _ = train(tmp_path / "kept", examples=EXAMPLES)
     mixed, _ = train(tmp_path / "mixed", examples=[*EXAMPLES, *long])
-    assert mixed == kept
+    assert mixed == whole
     with pytest.raises(PolicyError, match=r"none of 2 examples fits policy\.context_tokens"):
         train(tmp_path / "none", examples=long)
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -28,16 +29,25 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.fixture
-def path(tmp_path):
-    """A history of two judged candidates in a project."""
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project with a history of two judged candidates, of which every test has a copy."""
+    project = tmp_path_factory.mktemp("project")
     for name in ("dvc.yaml", "params.yaml"):
-        (tmp_path / name).write_text("")
+        (project / name).write_text("")
     one, other = candidate(recipe=("fuse", "inplace")), candidate("print('\x1b[2J')\n", origin="sft")
-    path = tmp_path / "data" / "history.duckdb"
     verdicts = [verdict(one, speedup=2.0), verdict(other, speedup=4.0)]
-    History(path).append(run(), problems=[problem()], candidates=[one, other], verdicts=verdicts)
-    return path
+    History(project / "data" / "history.duckdb").append(
+        run(), problems=[problem()], candidates=[one, other], verdicts=verdicts
+    )
+    return project
+
+
+@pytest.fixture
+def path(project, tmp_path):
+    """A history of two judged candidates in a project."""
+    shutil.copytree(project, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "data" / "history.duckdb"
 
 
 @pytest.fixture

@@ -33,6 +33,12 @@ def saving_every_step(monkeypatch):
     monkeypatch.setattr(checkpointing, "INTERVAL_S", 0.0)
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> list[dict[str, float]]:
+    """Rows of a training that nothing interrupts."""
+    return train(tmp_path_factory.mktemp("whole"), exemplars="none")[0]
+
+
 def weights(made: Policy) -> list[torch.Tensor]:
     return [parameter.detach().clone() for parameter in made.model.parameters()]
 
@@ -183,7 +189,7 @@ def test_training_does_not_begin_upon_a_checkpoint_of_another_engine(tmp_path, m
 
 
 @pytest.mark.parametrize("error", [WorkerError("the referee died"), MachineError("no judge is left")], ids=str)
-def test_a_judge_that_gives_out_stops_training_at_the_last_whole_step(tmp_path, monkeypatch, error):
+def test_a_judge_that_gives_out_stops_training_at_the_last_whole_step(tmp_path, monkeypatch, whole, error):
     monkeypatch.setattr(checkpointing, "INTERVAL_S", 1e9)
     calls = 0
 
@@ -199,7 +205,7 @@ def test_a_judge_that_gives_out_stops_training_at_the_last_whole_step(tmp_path, 
     assert checkpointed_steps(tmp_path / "killed") == 2
     rows, steps = train(tmp_path / "killed", exemplars="none")
     assert len(steps) == 2
-    assert rows == train(tmp_path / "whole", exemplars="none")[0]
+    assert rows == whole
 
 
 @pytest.mark.parametrize(
@@ -259,7 +265,7 @@ def _wait_for(is_so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("ask", [during_judging, after_a_step])
-def test_sigterm_leaves_a_checkpoint_and_the_same_step_is_next(tmp_path, monkeypatch, ask):
+def test_sigterm_leaves_a_checkpoint_and_the_same_step_is_next(tmp_path, monkeypatch, whole, ask):
     monkeypatch.setattr(checkpointing, "INTERVAL_S", 1e9)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(PreemptedError, match=r"SIGTERM.*the same command continues"):
@@ -268,7 +274,7 @@ def test_sigterm_leaves_a_checkpoint_and_the_same_step_is_next(tmp_path, monkeyp
     assert checkpointed_steps(tmp_path / "killed") == 2
     rows, steps = train(tmp_path / "killed", exemplars="none")
     assert len(steps) == 2
-    assert rows == train(tmp_path / "whole", exemplars="none")[0]
+    assert rows == whole
 
 
 def test_sigterm_ends_fine_tuning_too(tmp_path, monkeypatch):
@@ -285,11 +291,11 @@ def test_sigterm_ends_fine_tuning_too(tmp_path, monkeypatch):
     assert rows == test_sft.train(tmp_path / "whole")[0]
 
 
-def test_sigterm_during_the_last_step_is_obeyed_when_it_is_done(tmp_path):
+def test_sigterm_during_the_last_step_is_obeyed_when_it_is_done(tmp_path, whole):
     with pytest.raises(PreemptedError):
         train(tmp_path / "killed", exemplars="none", on_step=lambda step, _: ask_to_end() if step == 4 else None)
     assert checkpointed_steps(tmp_path / "killed") == 4
-    assert train(tmp_path / "killed", exemplars="none")[0] == train(tmp_path / "whole", exemplars="none")[0]
+    assert train(tmp_path / "killed", exemplars="none")[0] == whole
 
 
 def _count(calls: list[int]) -> int:
