@@ -86,4 +86,4 @@ def test_a_tuple_in_a_tuple_counts_too(tmp_path: Path) -> None:
 
 def test_the_report_says_which_is_meant(tmp_path: Path) -> None:
     _, facts = surveyed(tmp_path, "[(a, [b, 2])]")
-    assert forms_in_words(facts) == "[any tuple, float32 [4], [float32 [4], 2]]"
+    assert forms_in_words(facts) == "(float32 [4], [float32 [4], 2])"

@@ -63,6 +63,14 @@ def test_inputs_that_are_more_than_plain_data_are_refused_by_their_kind(tmp_path
     assert f"example_inputs()[1] is a {KINDS[value]}, but arguments can be tensors, numbers" in str(refused.value)
 
 
+@pytest.mark.parametrize("key", ["Mode.SUM", "(1, 2)"])
+def test_keys_that_are_more_than_plain_data_are_refused_by_their_kind(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE.replace("4), None]", f"4), {{{key}: 1}}]"))
+    with pytest.raises(ProblemError, match=r"example_inputs\(\)\[1\] has a (Mode|tuple) among its keys, which can be"):
+        survey(read_user_file(path, "Mine"))
+
+
 @pytest.mark.parametrize("values", ["1, 1.0", "True, 1", "None, 'sum'"])
 def test_plain_data_of_another_kind_at_the_next_call_are_refused(tmp_path: Path, values: str) -> None:
     path = tmp_path / "mine.py"

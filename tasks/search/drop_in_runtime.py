@@ -89,15 +89,14 @@ class Runtime:
         forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
         values = (*forms, apart, repr(training), repr(device), repr(judged), "{}")
         constants = "".join(f"{own} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
-        further = cst.parse_module(f"\n\n{_SETTLE}()\n{more}").body
-        body = [*(_body_for_alike() if is_made_alike else _body_for_others()), *further]
         names = {**self.names, _MADE_ALIKE: self.names[_MADE]}
-        used = _used([*body, cst.parse_module(constants)])
+        body, used = _renamed_body(is_made_alike, frozenset(names.items()))
+        before, after = (cst.parse_module(text) for text in (constants, f"{_SETTLE}()\n{more}"))
+        used |= _used([before, after])
         imports = "".join(line for name, line in self.imports.items() if name in used)
         name = self.names[_CLASS]
-        text = renamed(cst.Module(body), names).code.strip()
-        text = text.replace(f"class {name}(", f"{self.decorators}class {name}(", 1)
-        return f"{imports}\n{renamed(cst.parse_module(constants), names).code}\n\n{text}"
+        body = body.replace(f"class {name}(", f"{self.decorators}class {name}(", 1)
+        return f"{imports}\n{renamed(before, names).code}\n\n{body}\n\n\n{renamed(after, names).code.strip()}"
 
 
 def free_name(wish: str, taken: set[str]) -> str:
@@ -136,6 +135,13 @@ def _body_for_alike() -> list[Any]:
             body[place] = each.with_changes(name=cst.Name(_MADE))
     needed = reachable(cst.Module(body), roots=(_CLASS, _SETTLE))
     return [each for each in body if each in needed]
+
+
+@lru_cache(maxsize=16)
+def _renamed_body(is_made_alike: bool, names: frozenset[tuple[str, str]]) -> tuple[str, frozenset[str]]:
+    """The text under other names, and what it uses; most files leave it the same ones, and renaming takes a while."""
+    body = _body_for_alike() if is_made_alike else _body_for_others()
+    return renamed(cst.Module(body), dict(names)).code.strip(), frozenset(_used(body))
 
 
 def _used(statements: list[Any]) -> set[str]:

@@ -141,6 +141,8 @@ def forms_in_words(facts: Survey) -> str:
                 return repr(value)
             case ("type", name):
                 return f"any {name}"
+            case [("type", str(kind)), *parts] if kind.startswith("tuple"):
+                return f"({', '.join(map(words, parts))})"
             case list():
                 return f"[{', '.join(map(words, form))}]"
         return str({name: words(each) for name, each in form.items()})
