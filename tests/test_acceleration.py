@@ -1,5 +1,6 @@
 """Examples that are packed end to end attend as if each were alone; without a GPU only products are faster."""
 
+import copy
 from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
@@ -100,7 +101,23 @@ def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
     assert all("forward" not in vars(layer) for layer in model.model.layers)
 
 
-def test_layers_are_compiled_once_for_all_whatever_their_hooks_do(monkeypatch):
+@pytest.fixture
+def compile_layers(monkeypatch):
+    """Begins what a training does to a model where there is a GPU, with layers compiled by nothing; ends it after."""
+    with ExitStack() as stack:
+        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+
+        def begin(model):
+            with monkeypatch.context() as with_gpu:
+                with_gpu.setattr(torch.cuda, "is_available", lambda: True)
+                with_gpu.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+                stack.enter_context(accelerated(model, packing=False, compiles=True))
+            return stack
+
+        yield begin
+
+
+def test_layers_are_compiled_once_for_all_whatever_their_hooks_do(compile_layers):
     """DeepSpeed's hooks, which fetch the weights of a layer, have a number of each."""
     model = qwen().model
     seen = []
@@ -108,19 +125,40 @@ def test_layers_are_compiled_once_for_all_whatever_their_hooks_do(monkeypatch):
         layer.number = number
         layer.register_forward_pre_hook(lambda module, _: seen.append(f"fetch {module.number}"))
         layer.register_forward_hook(lambda module, *_: seen.append(f"free {module.number}"))
-    precision = torch.get_float32_matmul_precision()
     torch._dynamo.utils.counters.clear()
-    with ExitStack() as stack:
-        stack.callback(torch.set_float32_matmul_precision, precision)
-        with monkeypatch.context() as with_gpu:
-            with_gpu.setattr(torch.cuda, "is_available", lambda: True)
-            with_gpu.setattr(torch, "compile", partial(torch.compile, backend="eager"))
-            stack.enter_context(accelerated(model, packing=False, compiles=True))
-        model(input_ids=torch.arange(12)[None] + 5, use_cache=False)
+    compile_layers(model)
+    model(input_ids=torch.arange(12)[None] + 5, use_cache=False)
     assert seen == [f"{what} {number}" for number in range(len(model.model.layers)) for what in ("fetch", "free")]
     assert len(model.model.layers) > 1
     assert torch._dynamo.utils.counters["frames"] == {"total": 1, "ok": 1}
     assert not torch._dynamo.utils.counters["graph_break"]
+
+
+def test_a_layer_with_a_forward_of_its_own_keeps_it(compile_layers):
+    """As where accelerate fetches its weights."""
+    model = qwen().model
+    first, *others = model.model.layers
+    first.forward = own = partial(type(first).forward, first)
+    ending = compile_layers(model)
+    assert first.forward is own
+    assert all("forward" in vars(layer) for layer in others)
+    ending.close()
+    assert first.forward is own
+    assert all("forward" not in vars(layer) for layer in others)
+
+
+def test_a_copy_of_a_model_that_is_trained_has_weights_of_its_own(compile_layers):
+    model, ids, entering = qwen().model, torch.arange(12)[None] + 5, {}
+    compile_layers(model)
+    copied = copy.deepcopy(model)
+    for parameter in copied.model.layers.parameters():
+        parameter.data.zero_()
+    for each in (model, copied):
+        each.model.norm.register_forward_pre_hook(lambda norm, given: entering.update({norm: given[0]}))
+        each(input_ids=ids, use_cache=False)
+    embedded = model.model.embed_tokens(ids)
+    assert torch.equal(entering[copied.model.norm], embedded)  # layers of zeros add nothing
+    assert not torch.equal(entering[model.model.norm], embedded)
 
 
 def test_on_a_processor_products_are_rounded_while_training_and_not_after():

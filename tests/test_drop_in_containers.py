@@ -40,6 +40,7 @@ def example_inputs():
 MARKS = {"return self.inner(x[0])": "return 1 + self.inner(x[0])"}
 Pair = namedtuple("Pair", "first second")
 Other = namedtuple("Other", "first second")
+Turned = namedtuple("Pair", "second first")
 
 
 class Longer(list[Any]):
@@ -48,7 +49,16 @@ class Longer(list[Any]):
 
 ONE, TWO = torch.zeros(4), torch.ones(4)
 FAST_FOR = {"[[a, b]]": [[ONE, TWO]], "[(a, b)]": [(ONE, TWO)], "[Pair(a, b)]": [Pair(ONE, TWO)]}
-CALLS = [[ONE, TWO], (ONE, TWO), Pair(ONE, TWO), Other(ONE, TWO), Longer([ONE, TWO]), (ONE,), [ONE, TWO, TWO]]
+CALLS = [
+    [ONE, TWO],
+    (ONE, TWO),
+    Pair(ONE, TWO),
+    Other(ONE, TWO),
+    Turned(ONE, TWO),
+    Longer([ONE, TWO]),
+    (ONE,),
+    [ONE, TWO, TWO],
+]
 
 
 def surveyed(folder: Path, returned: str) -> tuple[str, Survey]:
@@ -82,6 +92,15 @@ def test_a_tuple_in_a_tuple_counts_too(tmp_path: Path) -> None:
     with torch.no_grad():
         for inside, extra in (((TWO, 1), 1), ([TWO, 1], 0)):
             assert torch.equal(block((ONE, inside))[0], ONE + extra)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("number", ["inf", "-inf"])
+def test_a_number_may_be_infinite(tmp_path: Path, number: str) -> None:
+    source, facts = surveyed(tmp_path, f"[[a, float('{number}')]]")
+    block = imported(tmp_path, source, facts=facts, marks=MARKS).Block().eval()
+    for given, extra in ((float(number), 1), (-float(number), 0), (1.0, 0)):
+        assert torch.equal(block([ONE, given])[0], ONE + extra)
 
 
 def test_the_report_says_which_is_meant(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Fast code that cannot be compiled where the module runs costs the speed and a warning, not the module."""
 
 import copy
+import threading
 import types
 import warnings
 from pathlib import Path
@@ -153,5 +154,47 @@ def test_of_a_first_call_that_failed_nothing_is_kept(tmp_path: Path, is_copied: 
         else:  # an input that is wrong for either, after which the fast form is tried again
             with pytest.raises(IndexError):
                 block(torch.full((3, 2, 4), 8.0))
+        module.__dict__["broken"] = False
+        assert torch.equal(block(x), 1 + block.inner(x.long()))
+
+
+def test_a_first_call_that_fails_in_two_threads_leaves_the_module_whole(written: types.ModuleType) -> None:
+    block, x = written.Block(), torch.ones(3, 2, 4)
+    both, found = threading.Barrier(2), []
+
+    class Slow(list[int]):
+        def append(self, _: int) -> None:
+            both.wait(20)  # both have begun, and one fails after the other has given up
+            if threading.current_thread().name == "later":
+                first.join(20)
+
+    def call() -> None:
+        with torch.no_grad():
+            found.append(block(x))
+
+    written.__dict__["calls"] = Slow()
+    first, later = threading.Thread(target=call), threading.Thread(target=call, name="later")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for each in (first, later):
+            each.start()
+        for each in (first, later):
+            each.join(60)
+    assert [torch.equal(each, block.inner(x.long())) for each in found] == [True, True]
+
+
+def test_of_a_first_call_that_was_interrupted_nothing_is_kept(tmp_path: Path) -> None:
+    keeping = """if not hasattr(self, "kept"):
+            self.kept = torch.full((4,), 5.0)
+            if broken:
+                raise KeyboardInterrupt
+            self.kept.fill_(1.0)
+        return self.kept + self.inner("""
+    module = imported(tmp_path, SOURCE, marks={"return self.inner(": keeping})
+    module.__dict__["broken"] = True
+    block, x = module.Block(), torch.ones(3, 2, 4)
+    with torch.no_grad():
+        with pytest.raises(KeyboardInterrupt):
+            block(x)
         module.__dict__["broken"] = False
         assert torch.equal(block(x), 1 + block.inner(x.long()))

@@ -83,6 +83,24 @@ def test_parts_of_one_memory_may_be_given_where_they_lie_apart(tmp_path: Path, s
         assert torch.equal(block(x, skip), torch.full((3, 2, 4), 2.0 + extra))
 
 
+@torch.no_grad()
+def test_one_without_memory_of_its_own_leads_to_the_users_forward(tmp_path: Path) -> None:
+    marks = {"return self.inner(": "return 1 + self.inner("}
+    block, kept = imported(tmp_path, SOURCE, facts=BOTH, marks=marks).Block().eval(), []
+    torch.func.grad(lambda x: (kept.append(x), x.sum())[1])(torch.ones(3, 2, 4))  # what it leaves behind
+    assert torch.equal(block(torch.ones(3, 2, 4), *kept), torch.full((3, 2, 4), 2.0))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("source", "extra"), [(SOURCE, 0), (PURE, 1)], ids=["written to", "read"])
+def test_the_example_may_be_of_inference_mode(tmp_path: Path, source: str, extra: int) -> None:
+    source = source.replace("    return [torch", "    with torch.inference_mode():\n        return [torch")
+    marks = {"return self.inner(": "return 1 + self.inner("}
+    block, x = imported(tmp_path, source, facts=BOTH, marks=marks).Block().eval(), torch.ones(3, 2, 4)
+    assert torch.equal(block(x.clone(), x.clone()), torch.full((3, 2, 4), 3.0))
+    assert torch.equal(block(x, x), torch.full((3, 2, 4), 2.0 + extra))
+
+
 def test_a_forward_that_only_reads_is_fast_for_one_tensor_twice(tmp_path: Path) -> None:
     block, x = imported(tmp_path, PURE, facts=BOTH, marks=ANSWER).Block().eval(), torch.randn(3, 2, 4)
     with torch.no_grad():

@@ -3,6 +3,7 @@
 import types
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -101,10 +102,58 @@ def test_a_nested_one_is_no_end_of_the_process(module: types.ModuleType) -> None
     with torch.no_grad():
         found = block(torch.nested.nested_tensor([*x]))  # which alone would lead to the user's forward
         assert torch.allclose(found.to_padded_tensor(0.0), block.inner(x) + 1)
-        with pytest.raises(RuntimeError):  # by the user's forward: the input is as judged
+        with pytest.raises(RuntimeError, match="Expected both self and other to be nested"):  # by the user's forward
             block(x)
     block.shift = torch.ones(4)
     assert is_fast(block)
+
+
+class Silent(torch.Tensor):
+    """Says nothing of itself, but can be computed with."""
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., Any], _: Any, arguments: tuple[Any, ...] = (), named: dict[str, Any] | None = None
+    ) -> Any:
+        if function.__name__ == "__get__":
+            raise RuntimeError("this is not to be known")
+        plain = [each.as_subclass(torch.Tensor) if type(each) is cls else each for each in arguments]
+        return function(*plain, **(named or {}))
+
+
+@torch.no_grad()
+def test_one_that_says_nothing_of_itself_leads_to_the_users_forward(module: types.ModuleType) -> None:
+    block, x = module.Block().eval(), torch.randn(3, 2, 4)
+    assert is_fast(block)
+    block._buffers["shift"] = torch.ones(4).as_subclass(Silent)
+    for _ in range(2):
+        assert torch.equal(block(x), block.inner(x) + 1)
+    block._buffers["shift"] = torch.ones(4)
+    assert is_fast(block)
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+def test_weights_that_become_one_or_two_lead_to_the_users_forward(tmp_path: Path, is_tied: bool) -> None:
+    source = SOURCE.replace("self.inner =", "self.other = nn.Linear(4, 4)\n        self.inner =")
+    if is_tied:
+        source = source.replace("self.register", "self.other.weight = self.inner.weight\n        self.register")
+    block = imported(tmp_path, source, marks=MARKS).Block().eval()
+    assert is_fast(block)
+    for tied in (is_tied, not is_tied, is_tied, not is_tied, is_tied):
+        block.other.weight = block.inner.weight if tied else nn.Parameter(block.inner.weight.clone())
+        assert [is_fast(block) for _ in range(2)] == [tied is is_tied] * 2
+
+
+def test_torch_is_asked_for_all_at_once_where_a_weight_is_in_two_places_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = SOURCE.replace('self.register_buffer("shift", ', "self.shift = self.inner.bias = nn.Parameter(")
+    block, asked = imported(tmp_path, source, marks=MARKS).Block().eval(), []
+    assert is_fast(block)
+    assert is_fast(block)
+    monkeypatch.setattr(type(block._fast.seen), "_are_still", lambda *_: asked.append(1))
+    assert is_fast(block)
+    assert not asked
 
 
 def test_both_modes_of_tensors_without_gradients_are_fast_in_turns(module: types.ModuleType) -> None:

@@ -54,6 +54,13 @@ def test_arguments_of_the_constructor_that_are_more_than_plain_data_stay_with_th
     assert survey(read_user_file(path, "Mine")).constructor is None
 
 
+@pytest.mark.parametrize("value", ["float('inf')", "[-float('inf')]", "float('nan')"])
+def test_numbers_that_cannot_be_written_down_stay_with_the_file_too(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE.replace("return [None]", f"return [{value}]"))
+    assert survey(read_user_file(path, "Mine")).constructor is None
+
+
 @pytest.mark.parametrize("value", KINDS)
 def test_inputs_that_are_more_than_plain_data_are_refused_by_their_kind(tmp_path: Path, value: str) -> None:
     path = tmp_path / "mine.py"

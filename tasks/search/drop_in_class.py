@@ -165,12 +165,15 @@ class _Twin:
 
     def run_first(self, fast, inputs, named, reference):
         """Answer by the fast module, which may have to compile; where it fails and the reference does not, for good."""
+        before = {*vars(fast)}
         try:
             outputs = fast.forward(*inputs, **named)
-        except Exception as error:  # noqa: BLE001 - as above
-            reason = str(error)  # not the error itself, which keeps all that the call has allocated
-            for name in vars(fast).keys() - {*self.seen.own_keys, *self.added}:  # set by the call, and half done
+        except BaseException as error:
+            for name in vars(fast).keys() - before:  # set by the call, and half done
                 vars(fast).pop(name, None)
+            if not isinstance(error, Exception):  # but Ctrl-C, which says nothing of either
+                raise
+            reason = str(error)  # not the error itself, which keeps all that the call has allocated
         else:
             self.has_run.add(torch.is_inference_mode_enabled())
             self.remember_set(fast)
@@ -273,9 +276,10 @@ class _Seen:
                     if place[0] is not tensors or place[1] != name:  # it is in two
                         self._watch(place[0], [place[1]])
                         self._watch(tensors, [name])
-                    self._places[0].append(tensors)
-                    self._places[1].append(name)
-                    self._tensors.append((type(tensor), tensor.dtype, tensor.shape, tensor.device, _strides(tensor)))
+                    else:
+                        self._places[0].append(tensors)
+                        self._places[1].append(name)
+                        self._tensors.append(_kind(tensor))
 
     def _remember(self, served, kinds):
         self._in_classes = [vars(kind).values() for kind in kinds]
@@ -303,9 +307,12 @@ class _Seen:
         """Whether nothing shows a change: this is asked at every call."""
         tensors = [*map(dict.get, *self._places)]
         guard = self._guards.get(torch.is_inference_mode_enabled())
-        # Asked how the elements of a nested tensor lie, torch would end the process. A missing one counts as that here.
-        is_nested = map(getattr, tensors, itertools.repeat("is_nested"), itertools.repeat(True))
-        is_known = guard is not None and not any(is_nested) and guard.check(*tensors)
+        try:  # there are subclasses that say nothing of themselves
+            # Asked how the elements of a nested tensor lie, torch would end the process. A missing one counts as that.
+            is_nested = map(getattr, tensors, itertools.repeat("is_nested"), itertools.repeat(True))
+            is_known = guard is not None and not any(is_nested) and guard.check(*tensors)
+        except Exception:  # noqa: BLE001 - whatever it is, the module has to serve
+            is_known = False
         if not is_known and not self._are_still(tensors):
             return False
         own = vars(served)
@@ -325,18 +332,13 @@ class _Seen:
 
     def _are_still(self, tensors):
         """Whether weights are of the kinds they were; remembered in a form in which torch sees it at once."""
-        for tensor, (kind, dtype, shape, device, strides) in zip(tensors, self._tensors, strict=True):
-            if (
-                type(tensor) is not kind
-                or tensor.dtype is not dtype
-                or tensor.shape != shape
-                or tensor.device != device
-                or _strides(tensor) != strides
-            ):
-                return False
-        with contextlib.suppress(AttributeError, TypeError):  # of a version that has none
-            guard = torch._C._dynamo.guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-            self._guards[torch.is_inference_mode_enabled()] = guard
+        if [*map(_kind, tensors)] != self._tensors or len({*map(id, tensors)}) < len(tensors):  # one is in two by now
+            return False
+        if all(strides is not None for *_, strides in self._tensors):
+            with contextlib.suppress(AttributeError, TypeError):  # of a version that has none
+                guards = torch._C._dynamo.guards
+                guard = guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
+                self._guards[torch.is_inference_mode_enabled()] = guard
         return True
 
 
@@ -653,7 +655,10 @@ def _are_apart(call):
     Which is in doubt where one begins among the elements of another.
     """
     tensors = [*_tensors_in(call)]
-    starts = [each.data_ptr() for each in tensors]
+    try:
+        starts = [each.data_ptr() for each in tensors]
+    except RuntimeError:  # of one that has no memory of its own, such as torch.func leaves behind
+        return False
     places = sorted({(start, start + _extent(each)) for start, each in zip(starts, tensors, strict=True)})
     has_room = all(end <= start for (_, end), (start, _) in itertools.pairwise(places))
     return has_room and tuple(map(starts.index, starts)) == APART
@@ -721,9 +726,16 @@ def _form(tensor):
     return (tensor.dtype, *tensor.shape, tensor.stride()) if is_usual and tensor.device.type == DEVICE else None
 
 
-def _strides(tensor):
-    """Where elements lie, which code that reads weights by address may have built in; None if that is not all."""
-    return tensor.stride() if _is_plainly_stored(tensor) else None
+def _kind(tensor):
+    """What is compared of a weight at every call; little for one that says nothing of itself, as a nested one does.
+
+    Last is where elements lie, which code that reads weights by address may have built in; None if that is not all.
+    """
+    try:
+        strides = tensor.stride() if _is_plainly_stored(tensor) else None
+        return type(tensor), tensor.dtype, tensor.shape, tensor.device, strides
+    except Exception:  # noqa: BLE001 - as each kind has it
+        return type(tensor), None
 
 
 def _is_plainly_stored(tensor):
@@ -733,6 +745,11 @@ def _is_plainly_stored(tensor):
 
 def _is_mutable(value):
     return isinstance(value, (dict, list, set)) or (isinstance(value, tuple) and any(map(_is_mutable, value)))
+
+
+def _names(value):
+    """What a tuple is called, and its items, where they have names."""
+    return (type(value).__name__, *getattr(value, "_fields", ()))
 
 
 def _same_forms(values, forms):
@@ -753,7 +770,8 @@ def _same_form(value, form):
                 and value.device.type == DEVICE
             )
         if kind == "tuple":
-            return type(value).__name__ == what and isinstance(value, tuple) and _same_forms(value, form[2])
+            is_tuple = isinstance(value, tuple) and _names(value) == what if what else type(value) is tuple
+            return is_tuple and _same_forms(value, form[2])
         return type(value) is what if kind == "type" else type(value) is type(what) and value == what
     if type(form) is list:
         return type(value) is list and _same_forms(value, form)

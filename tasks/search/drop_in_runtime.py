@@ -5,6 +5,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,9 @@ def _literal(form: Any) -> str:
         case ("type", name):
             return f'("type", {name})'
         case [("type", str(kind)), *forms] if kind.startswith("tuple"):
-            return f'("tuple", {kind.split()[-1]!r}, {_literal(forms)})'
+            return f'("tuple", {tuple(kind.split()[1:])!r}, {_literal(forms)})'
+        case ("value", float(value)) if isinf(value):  # which has no literal of its own
+            return f'("value", {"-" if value < 0 else ""}1e999)'
         case list():
             return f"[{', '.join(map(_literal, form))}]"
         case dict():

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import math
 import os
 import sys
 import traceback
@@ -47,8 +48,8 @@ def form_of(value: Any, other: Any, name: str) -> Any:
     """The form of an argument, seen in two draws.
 
     A tensor is ("tensor", dtype, shape, stride), a list a list of forms, a mapping a mapping of them. That of a tuple
-    is a list too, which begins with ("type", "tuple"), or with ("type", "tuple Name") where its items have names. Plain
-    data are ("value", value), or ("type", name) where the two draws differ.
+    is a list too, which begins with ("type", "tuple"), where its items have names ("type", "tuple Name first second").
+    Plain data are ("value", value), or ("type", name) where the two draws differ.
 
     Args:
         name: of the argument, as an expression.
@@ -67,7 +68,7 @@ def form_of(value: Any, other: Any, name: str) -> Any:
                 raise _differing(value, other, name)
             pairs = enumerate(zip(value, other, strict=True))
             forms = [form_of(*pair, f"{name}[{place}]") for place, pair in pairs]
-            named = f"tuple {type(value).__name__}" if hasattr(value, "_fields") else "tuple"
+            named = " ".join(["tuple", type(value).__name__, *value._fields]) if hasattr(value, "_fields") else "tuple"
             return [("type", named), *forms] if container is tuple else forms
         case dict():
             if not isinstance(other, dict) or other.keys() != value.keys():
@@ -145,16 +146,20 @@ def _writes_to(
     tensors: Sequence[torch.Tensor], module: torch.nn.Module, inputs: Sequence[Any], named: dict[str, Any]
 ) -> bool:
     """Whether a call writes to any of the tensors; one that fails may have."""
-    before = [(each._version, each.clone()) for each in tensors]
+    before = [(_version(each), each.clone()) for each in tensors]
     try:
         with torch.no_grad():
             module(*inputs, **named)
     except Exception:  # noqa: BLE001 - the user's code raises what it likes
         return True
     return any(
-        each._version != version or not torch.equal(each, held)  # a write past the version shows in the values
+        _version(each) != version or not torch.equal(each, held)  # a write past the version shows in the values
         for each, (version, held) in zip(tensors, before, strict=True)
     )
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return 0 if tensor.is_inference() else tensor._version  # which the former have none of
 
 
 def _surveyed(path: Path, file: UserFile) -> dict[str, Any]:
@@ -286,4 +291,6 @@ def _in_order(model_class: type, positional: Sequence[Any], named: dict[str, Any
 
 def _is_plain(value: Any) -> bool:
     """Whether it can be written down where the file's own classes are not known."""
+    if type(value) is float:
+        return math.isfinite(value)  # the others have no literals
     return type(value) in PLAIN or (type(value) in (list, tuple) and all(map(_is_plain, value)))

@@ -11,6 +11,7 @@ fuses what lies between their matrix products. The head's logits are computed in
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 import torch
@@ -41,19 +42,21 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
     torch.set_float32_matmul_precision("high")
     attention = model.config._attn_implementation
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
-    layers = [layer for layers in lists for layer in layers]
+    # Whoever gave a layer a forward of its own, as accelerate does to fetch weights, is to find it there again.
+    layers = [layer for layer in {layer: None for layers in lists for layer in layers} if "forward" not in vars(layer)]
     try:
         if packing and attention == "sdpa" and attends_plainly(model) and (kernel := packed_kernel()) is not None:
             attend_packed(model, kernel)
         for layer in layers:
             # Not the layer, whose hooks would be compiled with it: those by which DeepSpeed fetches weights are others
             # for every layer, and so each would be compiled anew, until PyTorch gives up.
-            layer.forward = torch.compile(layer.forward, dynamic=True)
+            # Of the class, bound to the layer: a copy of the layer then computes with its own weights.
+            layer.forward = MethodType(torch.compile(type(layer).forward, dynamic=True), layer)
         yield
     finally:
-        model.set_attn_implementation(attention)
         for layer in layers:
             vars(layer).pop("forward", None)
+        model.set_attn_implementation(attention)
 
 
 def attends_plainly(model: PreTrainedModel) -> bool:
