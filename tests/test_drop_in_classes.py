@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.drop_in_builders import imported
+from tests.drop_in_builders import imported, is_fast
 
 SOURCE = """
 import torch
@@ -146,14 +146,6 @@ CLASS: list[object] = [
 @pytest.fixture
 def written(tmp_path: Path) -> types.ModuleType:
     return imported(tmp_path, SOURCE, marks={"return self.inner(x) +": "return 1 + self.inner(x) +"})
-
-
-@torch.no_grad()
-def is_fast(file: types.ModuleType, block: torch.nn.Module) -> bool:
-    x = torch.randn(3, 2, 4)
-    extra = float((block(x) - file.ReferenceBlock.forward(block, x)).mean())
-    assert extra in (pytest.approx(0.0, abs=1e-5), pytest.approx(1.0, abs=1e-5))
-    return extra > 0.5
 
 
 @pytest.mark.parametrize("change", [*INSTANCE, *CLASS])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tasks.errors import RecordError
-from tests.drop_in_builders import imported
+from tests.drop_in_builders import imported, is_fast
 
 SOURCE = """
 import functools
@@ -90,14 +90,6 @@ def held(function: types.FunctionType, value: float) -> None:
 @pytest.fixture
 def written(tmp_path: Path) -> types.ModuleType:
     return imported(tmp_path, SOURCE, marks={"return self.inner(x) +": "return 1 + self.inner(x) +"})
-
-
-@torch.no_grad()
-def is_fast(module: types.ModuleType, block: torch.nn.Module) -> bool:
-    x = torch.randn(3, 2, 4)
-    extra = float((block(x) - module.ReferenceBlock.forward(block, x)).mean())
-    assert extra in (pytest.approx(0.0, abs=1e-5), pytest.approx(1.0, abs=1e-5))
-    return extra > 0.5
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.drop_in_builders import imported
+from tests.drop_in_builders import imported, is_fast
 
 SOURCE = """
 import torch
@@ -42,14 +42,6 @@ Change = Callable[[torch.nn.Module], object]
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> types.ModuleType:
     return imported(tmp_path_factory.mktemp("again"), SOURCE)
-
-
-@torch.no_grad()
-def is_fast(module: types.ModuleType, block: torch.nn.Module) -> bool:
-    x = torch.ones(3, 2, 4)
-    extra = float((block(x) - module.ReferenceBlock.forward(block, x)).mean())
-    assert extra in (0.0, 1.0)
-    return extra != 0.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.drop_in_builders import imported
+from tests.drop_in_builders import imported, is_fast
 
 SOURCE = """
 import torch
@@ -47,14 +47,6 @@ def own_weight() -> torch.nn.Parameter:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> types.ModuleType:
     return imported(tmp_path_factory.mktemp("shared"), SOURCE, marks=MARKS)
-
-
-@torch.no_grad()
-def is_fast(file: types.ModuleType, block: torch.nn.Module) -> bool:
-    x = torch.randn(3, 2, 4)
-    extra = float((block(x) - file.ReferenceBlock.forward(block, x)).mean())
-    assert extra in (0.0, pytest.approx(1.0, abs=1e-5))
-    return extra != 0.0
 
 
 @pytest.mark.parametrize("first", [True, False])

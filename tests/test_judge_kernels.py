@@ -6,7 +6,6 @@ import statistics
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import torch
 from tasks.judge.judge import Judge
 from tasks.judge.verdict import Status, Verdict
 from tasks.problems.problem import Problem
-from tests.judge_builders import PARAMS, Kernel, kernels
+from tests.judge_builders import PARAMS, kernels
 
 KERNELS = {kernel.name: kernel for kernel in kernels()}
 
@@ -31,26 +30,14 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="module")
-def hasty_judge() -> Iterator[Judge]:
-    """For kernels that never end, however long one waits."""
-    with Judge(replace(PARAMS, workers=1, timeout_s=3.0)) as judge:
-        yield judge
-
-
-@pytest.fixture(scope="module")
-def verdicts(request: pytest.FixtureRequest, judge: Judge, hasty_judge: Judge) -> Iterator[dict[str, Future[Verdict]]]:
+def verdicts(request: pytest.FixtureRequest, judge: Judge) -> Iterator[dict[str, Future[Verdict]]]:
     """All verdicts asked for, two at a time; those of one problem in a row."""
     names = {
         item.callspec.params.get("name") for item in request.session.items if getattr(item, "callspec", None)
     } & set(KERNELS)
     in_order = sorted((KERNELS[name] for name in names), key=lambda kernel: kernel.declared["PROBLEM"])
     with ThreadPoolExecutor(PARAMS.workers) as pool:
-
-        def asked(kernel: Kernel) -> Future[Verdict]:
-            chosen = hasty_judge if kernel.expected == (Status.TIMEOUT,) else judge
-            return pool.submit(chosen.judge, kernel.problem, kernel.candidate, seed=0)
-
-        yield {kernel.name: asked(kernel) for kernel in in_order}
+        yield {kernel.name: pool.submit(judge.judge, kernel.problem, kernel.candidate, seed=0) for kernel in in_order}
 
 
 def products_are_exact(problem: Problem) -> bool:

@@ -70,12 +70,20 @@ def test_inputs_that_are_more_than_plain_data_are_refused_by_their_kind(tmp_path
     assert f"example_inputs()[1] is a {KINDS[value]}, but arguments can be tensors, numbers" in str(refused.value)
 
 
-@pytest.mark.parametrize("key", ["Mode.SUM", "(1, 2)"])
+@pytest.mark.parametrize("key", ["Mode.SUM", "(1, Mode.SUM)", "float('inf')"])
 def test_keys_that_are_more_than_plain_data_are_refused_by_their_kind(tmp_path: Path, key: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(SOURCE.replace("4), None]", f"4), {{{key}: 1}}]"))
-    with pytest.raises(ProblemError, match=r"example_inputs\(\)\[1\] has a (Mode|tuple) among its keys, which can be"):
+    with pytest.raises(
+        ProblemError, match=r"example_inputs\(\)\[1\] has a (Mode|tuple|float) among its keys, which can be"
+    ):
         survey(read_user_file(path, "Mine"))
+
+
+def test_tuples_of_plain_data_may_be_keys(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE.replace("4), None]", "4), {(1, 2): 1}]"))
+    assert survey(read_user_file(path, "Mine")).inputs[1] == {(1, 2): ("value", 1)}
 
 
 @pytest.mark.parametrize("values", ["1, 1.0", "True, 1", "None, 'sum'"])

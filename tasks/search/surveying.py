@@ -73,8 +73,11 @@ def form_of(value: Any, other: Any, name: str) -> Any:
         case dict():
             if not isinstance(other, dict) or other.keys() != value.keys():
                 raise _differing(value, other, name)
-            if odd := [type(key).__name__ for key in value if type(key) not in PLAIN]:
-                raise _UnusableError(f"{name} has a {odd[0]} among its keys, which can be strings, numbers and None")
+            if odd := [type(key).__name__ for key in value if not _is_plain(key)]:
+                raise _UnusableError(
+                    f"{name} has a {odd[0]} among its keys, which can be strings, finite numbers, None, and tuples of "
+                    f"these: name it by one of them"
+                )
             return {key: form_of(value[key], other[key], f"{name}[{key!r}]") for key in value}
         case _ if type(value) in PLAIN:
             if type(other) is not type(value):
