@@ -88,15 +88,11 @@ def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
     """So it is in all processes but the first, where DeepSpeed puts them there when training begins."""
     model = qwen().model
     attention = model.config._attn_implementation
-    precision = torch.get_float32_matmul_precision()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(acceleration, "packed_kernel", lambda: plain_kernel)
-    try:
-        with accelerated(model, packing=True, compiles=True):
-            assert model.config._attn_implementation not in (attention, "sdpa")
-            assert all("forward" in vars(layer) for layer in model.model.layers)
-    finally:
-        torch.set_float32_matmul_precision(precision)
+    with accelerated(model, packing=True, compiles=True):
+        assert model.config._attn_implementation not in (attention, "sdpa")
+        assert all("forward" in vars(layer) for layer in model.model.layers)
     assert model.config._attn_implementation == attention
     assert all("forward" not in vars(layer) for layer in model.model.layers)
 
@@ -105,7 +101,6 @@ def test_weights_that_are_not_on_the_gpu_yet_are_accelerated_too(monkeypatch):
 def compile_layers(monkeypatch):
     """Begins what a training does to a model where there is a GPU, with layers compiled by nothing; ends it after."""
     with ExitStack() as stack:
-        stack.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
 
         def begin(model):
             with monkeypatch.context() as with_gpu:
@@ -161,16 +156,21 @@ def test_a_copy_of_a_model_that_is_trained_has_weights_of_its_own(compile_layers
     assert not torch.equal(entering[model.model.norm], embedded)
 
 
-def test_on_a_processor_products_are_rounded_while_training_and_not_after():
+@pytest.mark.parametrize(
+    ("has_gpu", "while_training"), [(False, "medium"), (True, "high")], ids=["a processor", "a GPU"]
+)
+def test_products_are_rounded_while_training_and_not_after(has_gpu, while_training, monkeypatch):
     def fail_in_training() -> None:
-        with accelerated(qwen().model, packing=False, compiles=False):
+        with accelerated(model, packing=False, compiles=False):
             seen.append(torch.get_float32_matmul_precision())
             raise ArithmeticError
 
+    model = qwen().model
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
     seen = [torch.get_float32_matmul_precision()]
     with pytest.raises(ArithmeticError):
         fail_in_training()
-    assert [*seen, torch.get_float32_matmul_precision()] == ["highest", "medium", "highest"]
+    assert [*seen, torch.get_float32_matmul_precision()] == ["highest", while_training, "highest"]
 
 
 def test_a_policy_does_not_let_cudnn_plan_its_attention_for_every_length():

@@ -61,14 +61,14 @@ def points(size: str | None, device: str) -> list[Point]:
         sides = [Point(work=work, side=side, **small) for work in ("sft", "grpo") for side in ("ours", "trl")]
         return [*sides, Point(work="sft", side="ours", gpus=2, zero_stage=2, **small)]
     ours = [
-        Point(work="sft", side="ours", size="1.5B", compiles=True),
         Point(work="sft", side="ours", size="1.5B"),
+        Point(work="sft", side="ours", size="1.5B", compiles=True, micro_batch=8),
         Point(work="sft", side="ours", size="1.5B", zero_stage=1, compiles=True),
         Point(work="grpo", side="ours", size="1.5B"),
         Point(work="sft", side="ours", size="7B", adapter=True, micro_batch=2),
         Point(work="sft", side="ours", size="0.5B", compiles=True, micro_batch=8),
         *(
-            Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, micro_batch=4, examples=16 * n)
+            Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, compiles=True, examples=16 * n)
             for n in (2, 4)
         ),
         # ZeRO-3 fetches all weights for both passes of every micro-batch: one a step sends least.

@@ -5,12 +5,12 @@ there are instructions for that; weights and sums stay float32.
 
 On a GPU, examples that are packed end to end attend through the flash kernel that PyTorch carries, which is told where
 each of them begins: no padding is computed, and no mask of [tokens, tokens] is made. Layers may be compiled, which
-fuses what lies between their matrix products. The head's logits are computed in tiles by TRL.
+fuses what lies between their matrix products. The head's logits are computed in tiles (tasks/training/head.py).
 """
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import MethodType
 from typing import Any
 
@@ -32,14 +32,18 @@ def accelerated(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Ite
         compiles: whether layers are compiled, which takes a minute or two and pays off for long trainings; for a GPU.
     """
     # Not where the weights are: under ZeRO they may be in the host's memory until they have been shared out.
-    if not torch.cuda.is_available():
-        torch.set_float32_matmul_precision("medium")
-        try:
+    on_gpu = torch.cuda.is_available()
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if on_gpu else "medium")
+    try:
+        with _accelerated_on_a_gpu(model, packing=packing, compiles=compiles) if on_gpu else nullcontext():
             yield
-        finally:
-            torch.set_float32_matmul_precision("highest")
-        return
-    torch.set_float32_matmul_precision("high")
+    finally:
+        torch.set_float32_matmul_precision(precision)
+
+
+@contextmanager
+def _accelerated_on_a_gpu(model: PreTrainedModel, *, packing: bool, compiles: bool) -> Iterator[None]:
     attention = model.config._attn_implementation
     lists = [module for module in model.modules() if isinstance(module, nn.ModuleList)] if compiles else []
     # Whoever gave a layer a forward of its own, as accelerate does to fetch weights, is to find it there again.

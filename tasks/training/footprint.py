@@ -1,7 +1,7 @@
 """What training a model takes of a GPU's memory, by calculation: the table "what fits where". Imports nothing heavy.
 
 Attention is taken to be a fused kernel (sdpa, flash) that keeps no scores, and the output's logits to be computed in
-tiles, as TRL does. What is counted follows the code of this project; measured points may differ by what an allocator
+tiles. What is counted follows the code of this project; measured points may differ by what an allocator
 wastes.
 """
 
@@ -22,9 +22,8 @@ _FRAGMENTATION = 0.05
 _BUCKET = 200_000_000
 _GATHERED = 2_000_000_000
 _STEPPED = 1_000_000_000
-# Of TRL's tiled output: tokens and words in a tile.
-_TILE_TOKENS = 4_096
-_TILE_WORDS = 32_768
+# Of the tiled output, as in tasks/training/head.py.
+_TILE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,7 +201,7 @@ def _state(trained: int, setup: Setup) -> tuple[float, float, float, float]:
 
 
 def _logits_bytes(model: Architecture, setup: Setup) -> int:
-    tile = 2 * min(setup.tokens, _TILE_TOKENS) * min(model.vocab, _TILE_WORDS)
+    tile = min(2 * setup.tokens * model.vocab, _TILE_BYTES)
     hidden_gradient = 4 * setup.tokens * model.hidden
     matrix_gradient = 0 if setup.adapter_rank else 4 * model.vocab * model.hidden
     return tile + hidden_gradient + matrix_gradient

@@ -16,6 +16,7 @@ from tasks.errors import PolicyError
 from tasks.training.adapters import within
 from tasks.training.checkpoints import CheckpointCallback, settle
 from tasks.training.examples import Example
+from tasks.training.head import logits_once
 from tasks.training.loading import WIDEST_CONVOLUTION, convolution_width
 from tasks.training.memory import PartedBatches
 from tasks.training.policy import Policy, encode_prompts
@@ -103,11 +104,13 @@ def train_sft(
         ],
         model=policy.model,
         args=config,
-        train_dataset=Dataset.from_list(rows),
+        # As arrays: lists of numbers take a collator ten times as long, for which a GPU would wait at every step.
+        train_dataset=Dataset.from_list(rows).with_format("numpy"),
         processing_class=policy.tokenizer,
         callbacks=[CheckpointCallback(checkpoints), SoundnessCallback(), StepCallback(on_step, _ROW_KEYS)],
     )
-    return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
+    with logits_once():
+        return run(trainer, checkpoints=checkpoints, keys=_ROW_KEYS)
 
 
 def _require_isolation(policy: Policy) -> None:
