@@ -55,15 +55,15 @@ def test_it_needs_no_orchestrator_and_no_database():
 
 @pytest.mark.slow
 def test_a_point_leaves_a_record_and_is_not_run_again(tmp_path, capsys):
-    arguments = ["--size", "tiny", "--device", "cpu", "--only", "sft-tiny-1gpu-ours", "--out", str(tmp_path)]
+    arguments = ["--size", "tiny", "--device", "cpu", "--only", "sft-tiny-2-at-once-1gpu-ours", "--out", str(tmp_path)]
     main(arguments)
-    record = json.loads((tmp_path / "sft-tiny-1gpu-ours.json").read_text())
+    record = json.loads((tmp_path / "sft-tiny-2-at-once-1gpu-ours.json").read_text())
     assert record["tokens_per_s"] == pytest.approx(record["tokens_per_step"] / record["step_s"])
     assert record["device"] == "cpu"
     assert record["mfu"] is None
-    (tmp_path / "sft-tiny-1gpu-ours.log").unlink()
+    (tmp_path / "sft-tiny-2-at-once-1gpu-ours.log").unlink()
     main(arguments)
-    assert not (tmp_path / "sft-tiny-1gpu-ours.log").exists()
+    assert not (tmp_path / "sft-tiny-2-at-once-1gpu-ours.log").exists()
     assert f"| {record['name']} | cpu |" in table([record])
 
 

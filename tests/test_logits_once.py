@@ -5,6 +5,7 @@ import torch
 from pretrained_builders import pretrained
 from torch import Tensor
 from trl.kernels import ChunkedLogProbFunction
+from trl.trainer import utils as trl_utils
 
 from tasks.training import footprint, head
 from tasks.training.head import LogProbs, logits_once, rows_at_once
@@ -13,6 +14,7 @@ from tasks.training.sft import train_sft
 from tests.test_sft import EXAMPLES
 from tests.training_builders import policy_params
 
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 OUTPUTS = ("log_probs", "entropy", "is_top1")
 
 
@@ -59,8 +61,28 @@ def test_a_batch_in_which_nothing_is_scored_gives_zeros():
     assert all(not gradient.any() for gradient in gradients)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])])
+@pytest.mark.parametrize("num_tokens", [7, 33_333, 51_234])
+def test_gradients_in_sixteen_bits_are_neither_larger_nor_smaller_than_exact_ones(num_tokens, device):
+    """A GPU would round the factor of the loss to them, which is wrong by the same 0.1 or 0.2 % everywhere."""
+    hidden, weight, _, targets = (each if each is None else each.detach().to(device) for each in given(words=128))
+    hidden, weight = hidden.bfloat16().requires_grad_(), weight.bfloat16()
+    log_probs, *_ = LogProbs.apply(hidden, weight, None, targets, 1.0, 8, None, 1.0, OUTPUTS)
+    (found,) = torch.autograd.grad(-log_probs.sum() / num_tokens, hidden)
+    exact = hidden.detach().double().requires_grad_()
+    loss = torch.nn.functional.cross_entropy(exact @ weight.double().t(), targets, reduction="sum") / num_tokens
+    (expected,) = torch.autograd.grad(loss, exact)
+    assert (found * expected).sum() / expected.square().sum() == pytest.approx(1.0, abs=4e-4)
+
+
+def test_tokens_that_count_differently_are_refused():
+    log_probs, *_ = LogProbs.apply(*given(), 1.0, 8, None, 1.0, OUTPUTS)
+    with pytest.raises(RuntimeError, match="count differently"):
+        (log_probs * torch.arange(300)).sum().backward()
+
+
 def test_a_tile_has_few_rows_where_there_are_many_words_and_one_group_of_them_at_least():
-    assert rows_at_once(151_936) == 3_456
+    assert rows_at_once(151_936) == 1_664
     assert rows_at_once(1 << 31) == 128
 
 
@@ -68,21 +90,33 @@ def test_what_fits_where_is_calculated_with_the_same_tiles():
     assert footprint._TILE_BYTES == head.TILE_BYTES
 
 
-def test_trl_gets_its_own_function_back():
-    usual = head.trl_utils._ChunkedLogProbFunction
-    with pytest.raises(RuntimeError, match="anything"), logits_once():
-        raise RuntimeError("anything")
-    assert head.trl_utils._ChunkedLogProbFunction is usual is ChunkedLogProbFunction
+def test_trl_uses_it_while_training_and_has_its_own_function_back_after(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(head.kernels, "_use_triton", lambda device: device.type == "cuda")
+    inputs = (*given(), 1.0, 8, None, 1.0, OUTPUTS)
+
+    def use_and_fail() -> None:
+        with logits_once():
+            used.append(type(trl_utils._ChunkedLogProbFunction.apply(*inputs)[0].grad_fn).__name__)
+            with torch.no_grad():
+                assert trl_utils._ChunkedLogProbFunction.apply(*inputs)[0].grad_fn is None
+            raise ArithmeticError
+
+    used: list[str] = []
+    with pytest.raises(ArithmeticError):
+        use_and_fail()
+    assert used == ["LogProbsBackward"]
+    assert trl_utils._ChunkedLogProbFunction is ChunkedLogProbFunction
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@needs_gpu
 @pytest.mark.parametrize("packing", [False, True], ids=["padded", "packed"])
-def test_on_a_gpu_training_comes_to_the_losses_that_trl_comes_to(packing, tmp_path, monkeypatch):
+def test_on_a_gpu_losses_and_gradients_are_those_that_training_by_trl_comes_to(packing, tmp_path, monkeypatch):
     base = pretrained(tmp_path / "base")
 
-    def losses(name: str) -> list[float]:
-        rows = train_sft(
+    def rows(name: str) -> list[float]:
+        found = train_sft(
             load_policy(base, policy_params()),
             EXAMPLES,
             steps=4,
@@ -92,8 +126,8 @@ def test_on_a_gpu_training_comes_to_the_losses_that_trl_comes_to(packing, tmp_pa
             seed=0,
             packing=packing,
         )
-        return [row["loss"] for row in rows]
+        return [row[key] for row in found for key in ("loss", "grad_norm")]
 
-    once = losses("once")
+    once = rows("once")
     monkeypatch.setattr(head, "LogProbs", ChunkedLogProbFunction)
-    assert losses("twice") == pytest.approx(once, rel=2e-3)
+    assert rows("twice") == pytest.approx(once, rel=5e-3)

@@ -103,6 +103,19 @@ def test_a_profile_fits_the_gpus_it_is_made_for_in_every_stage(chosen, name):
     assert {what: taken for what, taken in peaks(chosen(name)).items() if taken > GPU_GB[name] * GB} == {}
 
 
+@pytest.mark.parametrize("name", GPU_GB)
+def test_what_a_profile_takes_is_in_the_documentation(chosen, name):
+    taken = peaks(chosen(name))
+    keys = (
+        "sft, self_supervised",
+        "self_supervised and evaluate, sampling",
+        "contrastive_rl, sampling",
+        "contrastive_rl",
+    )
+    row = " | ".join(f"{taken[key] / GB:.0f}" for key in keys)
+    assert f"| `{name}` | {row} | {GPU_GB[name]} |" in Path("docs/training.md").read_text()
+
+
 def test_every_profile_for_a_gpu_is_said_to_be_for_one_of_that_memory():
     document = read_document(Path("params.yaml"))
     assert {n for n in PROFILES if apply_profile(document, n)["judge"]["device"] != "cpu"} == GPU_GB.keys()

@@ -49,6 +49,7 @@ class Point:
         how = [f"zero{self.zero_stage}"] if self.zero_stage else []
         how += ["lora"] if self.adapter else []
         how += ["compiled"] if self.compiles else []
+        how += [f"{self.micro_batch}-at-once"] if self.side == "ours" else []
         how += ["checkpointed"] if self.checkpointing and self.side == "ours" else []
         how += [f"{self.gpus}gpu"]
         return "-".join([self.work, self.size.lower(), *how, self.side])
@@ -68,8 +69,9 @@ def points(size: str | None, device: str) -> list[Point]:
         Point(work="sft", side="ours", size="7B", adapter=True, micro_batch=2),
         Point(work="sft", side="ours", size="0.5B", compiles=True, micro_batch=8),
         *(
-            Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, compiles=True, examples=16 * n)
+            Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, compiles=compiles, examples=16 * n)
             for n in (2, 4)
+            for compiles in (True, False)
         ),
         # ZeRO-3 fetches all weights for both passes of every micro-batch: one a step sends least.
         *(
@@ -88,7 +90,7 @@ def points(size: str | None, device: str) -> list[Point]:
         *(Point(work="sft", side="ours", size="1.5B", zero_stage=2, gpus=n, examples=32 * n) for n in (2, 4)),
     ]
     chosen = [point for point in ours if size in (None, point.size)]
-    found: dict[str, Point] = {}
+    found: dict[str, Point] = {}  # TRL's is that of the first of ours
     for point in chosen:
         for each in (point, _as_trl(point)):
             found.setdefault(each.name, each)

@@ -71,8 +71,8 @@ def _record(point: Point, load: Load, step_s: float) -> dict[str, object]:
 def _sft(point: Point, clock: Clock, folder: Path) -> Load:
     context = 256 if point.size == "tiny" else 4096
     policy = new_policy(point, context_tokens=context, completion_tokens=context * 3 // 4)
-    steps = WARM_STEPS + STEPS + 1
-    examples = new_examples(policy, steps * point.examples, seed=0)
+    # The same in every step, in another order: those that are measured have to compute what is counted.
+    examples = new_examples(policy, point.examples, seed=0)
     prompts = sum(len(policy.tokenizer(each.prompt).input_ids) for each in examples)
     lengths = [len(policy.tokenizer(each.prompt + each.completion).input_ids) for each in examples]
     tokens = sum(lengths)
@@ -83,8 +83,9 @@ def _sft(point: Point, clock: Clock, folder: Path) -> Load:
         trains_adapters=point.adapter,
     )
     with suppress(MeasuredError):
-        (our_sft if point.side == "ours" else trl_sft)(point, policy, examples, clock, folder, steps=steps)
-    return Load(tokens=tokens / steps, flops=flops * tokens / steps)
+        side = our_sft if point.side == "ours" else trl_sft
+        side(point, policy, examples, clock, folder, steps=WARM_STEPS + STEPS + 1)
+    return Load(tokens=tokens, flops=flops * tokens)
 
 
 def _grpo(point: Point, clock: Clock, folder: Path) -> Load:

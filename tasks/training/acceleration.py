@@ -5,7 +5,8 @@ there are instructions for that; weights and sums stay float32.
 
 On a GPU, examples that are packed end to end attend through the flash kernel that PyTorch carries, which is told where
 each of them begins: no padding is computed, and no mask of [tokens, tokens] is made. Layers may be compiled, which
-fuses what lies between their matrix products. The head's logits are computed in tiles (tasks/training/head.py).
+fuses what lies between their matrix products. The head's logits are computed in tiles, by TRL or, for supervised
+training, in another order (tasks/training/head.py).
 """
 
 import inspect

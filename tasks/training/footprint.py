@@ -1,8 +1,8 @@
 """What training a model takes of a GPU's memory, by calculation: the table "what fits where". Imports nothing heavy.
 
 Attention is taken to be a fused kernel (sdpa, flash) that keeps no scores, and the output's logits to be computed in
-tiles. What is counted follows the code of this project; measured points may differ by what an allocator
-wastes.
+tiles of the size that supervised training has; GRPO's are smaller. What is counted follows the code of this project;
+measured points may differ by what an allocator wastes.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _BUCKET = 200_000_000
 _GATHERED = 2_000_000_000
 _STEPPED = 1_000_000_000
 # Of the tiled output, as in tasks/training/head.py.
-_TILE_BYTES = 1 << 30
+_TILE_BYTES = 1 << 29
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

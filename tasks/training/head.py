@@ -16,34 +16,42 @@ from torch import Tensor
 from trl.kernels import chunked_logprob as kernels
 from trl.trainer import utils as trl_utils
 
-TILE_BYTES = 1 << 30
+TILE_BYTES = 1 << 29
 """Of logits at once, of 2 bytes each: enough for efficient products of matrices, little beside activations."""
 _ROWS = 128
-"""Tokens in a tile are a multiple of it."""
-_IN_TRL = "_ChunkedLogProbFunction"
+"""Tokens in a tile are a multiple of it, as kernels of products take them."""
 
 
 @contextmanager
 def logits_once() -> Iterator[None]:
-    """Have the heads that TRL gives to models compute logits once: on a GPU, for SFT.
+    """Have the heads that TRL gives to models compute logits once: for SFT, on a GPU.
 
-    Without one TRL asks for tokens that are not scored too, which do not count the same; and GRPO's tokens do not.
+    Without a GPU TRL also asks for tokens that are not scored, and counts them with 0, so not all count the same; in
+    GRPO each token has a weight of its own.
     """
     if not (torch.cuda.is_available() and kernels._use_triton(torch.device("cuda"))):
         yield
         return
-    usual = getattr(trl_utils, _IN_TRL)
-    setattr(trl_utils, _IN_TRL, LogProbs)
+    usual = trl_utils._ChunkedLogProbFunction
+    trl_utils._ChunkedLogProbFunction = _Once
     try:
         yield
     finally:
-        setattr(trl_utils, _IN_TRL, usual)
+        trl_utils._ChunkedLogProbFunction = usual
+
+
+class _Once:
+    """In place of TRL's function: where nothing is learnt, its own is cheaper."""
+
+    @staticmethod
+    def apply(*given: Any) -> tuple[Tensor | None, ...]:
+        return (LogProbs if torch.is_grad_enabled() else kernels.ChunkedLogProbFunction).apply(*given)
 
 
 class LogProbs(torch.autograd.Function):
-    """Log-probabilities of targets and, computed with them, their gradients; takes the place of TRL's own function.
+    """Log-probabilities of targets and, computed with them, their gradients; called as TRL's own function is.
 
-    The loss must be the same multiple of each log-probability, and entropies have no gradient.
+    The loss must be the same multiple of each log-probability, or the backward pass fails. Entropies have no gradient.
     """
 
     @staticmethod
@@ -59,7 +67,7 @@ class LogProbs(torch.autograd.Function):
         scale: float,
         outputs: tuple[str, ...],
     ) -> tuple[Tensor | None, ...]:
-        """Log-probabilities, and of the other things that TRL asks for those that `outputs` names, each [tokens].
+        """Log-probabilities, entropies and whether targets are the likeliest words, each [tokens], in TRL's order.
 
         Args:
             hidden: [tokens, width].
@@ -67,10 +75,10 @@ class LogProbs(torch.autograd.Function):
             bias: [words], if any.
             targets: [tokens], numbers of words.
             temperature, softcap, scale: logits are multiplied by the scale, capped, and divided by the temperature.
-            tile_words: of TRL's tiles; these have all words.
-            outputs: of "entropy" and "is_top1".
+            tile_words, outputs: what TRL's function goes by; here tiles have all words, and outputs are these three.
         """
-        device, (words, _), dtype = hidden.device, weight.shape, _product_dtype(hidden)
+        device, words = hidden.device, len(weight)
+        dtype = _product_dtype(hidden)
         matrix, added = weight.to(dtype), None if bias is None else bias.to(dtype)
         transform = {
             "logit_scale": scale,
@@ -106,17 +114,22 @@ class LogProbs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-        grad_hidden, grad_weight, grad_bias = ctx.gradients
+        """Gradients by the factor that all log-probabilities, [tokens], have in the loss; can be asked for once."""
+        torch._assert_async((grad == grad[:1]).all(), "tokens count differently in the loss")
+        factor = grad[:1].sum()  # of no tokens 0
+        found = [_scaled(each, factor, dtype) for each, dtype in zip(ctx.gradients, ctx.dtypes, strict=True)]
         del ctx.gradients
-        factor = grad[:1].sum()  # of any token; of none 0
-        scaled = (None if each is None else each.mul_(factor) for each in (grad_hidden, grad_weight, grad_bias))
-        typed = (None if each is None else each.to(dtype) for each, dtype in zip(scaled, ctx.dtypes, strict=True))
-        return (*typed, *(None,) * 6)
+        return (*found, *(None,) * 6)
 
 
 def rows_at_once(words: int) -> int:
     """Tokens whose logits are computed at once."""
     return max(TILE_BYTES // (2 * words) // _ROWS, 1) * _ROWS
+
+
+def _scaled(gradient: Tensor | None, factor: Tensor, dtype: torch.dtype | None) -> Tensor | None:
+    """By float32: on a GPU a factor for 16 bits is rounded to them first, and all that is learnt off by as much."""
+    return None if gradient is None else gradient.float().mul_(factor).to(dtype)
 
 
 def _product_dtype(hidden: Tensor) -> torch.dtype:
