@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from trl.kernels import chunked_logprob as kernels
-from trl.trainer import utils as trl_utils
+from trl.trainer import utils
 
+_TRL: Any = utils  # one of its functions is replaced, which type checkers refuse
 TILE_BYTES = 1 << 29
 """Of logits at once, of 2 bytes each: enough for efficient products of matrices, little beside activations."""
 _ROWS = 128
@@ -32,12 +33,12 @@ def logits_once() -> Iterator[None]:
     if not (torch.cuda.is_available() and kernels._use_triton(torch.device("cuda"))):
         yield
         return
-    usual = trl_utils._ChunkedLogProbFunction
-    trl_utils._ChunkedLogProbFunction = _Once
+    usual = _TRL._ChunkedLogProbFunction
+    _TRL._ChunkedLogProbFunction = _Once
     try:
         yield
     finally:
-        trl_utils._ChunkedLogProbFunction = usual
+        _TRL._ChunkedLogProbFunction = usual
 
 
 class _Once:
