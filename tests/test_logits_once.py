@@ -7,7 +7,7 @@ from torch import Tensor
 from trl.kernels import ChunkedLogProbFunction
 from trl.trainer import utils as trl_utils
 
-from tasks.training import footprint, head
+from tasks.training import head
 from tasks.training.head import LogProbs, logits_once, rows_at_once
 from tasks.training.policy import load_policy
 from tasks.training.sft import train_sft
@@ -84,10 +84,6 @@ def test_tokens_that_count_differently_are_refused():
 def test_a_tile_has_few_rows_where_there_are_many_words_and_one_group_of_them_at_least():
     assert rows_at_once(151_936) == 1_664
     assert rows_at_once(1 << 31) == 128
-
-
-def test_what_fits_where_is_calculated_with_the_same_tiles():
-    assert footprint._TILE_BYTES == head.TILE_BYTES
 
 
 def test_trl_uses_it_while_training_and_has_its_own_function_back_after(monkeypatch):

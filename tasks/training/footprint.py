@@ -22,8 +22,8 @@ _FRAGMENTATION = 0.05
 _BUCKET = 200_000_000
 _GATHERED = 2_000_000_000
 _STEPPED = 1_000_000_000
-# Of the tiled output, as in tasks/training/head.py.
-_TILE_BYTES = 1 << 29
+TILE_BYTES = 1 << 29
+"""Of logits at once, of 2 bytes each: enough for efficient products of matrices, little beside activations."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,7 +201,7 @@ def _state(trained: int, setup: Setup) -> tuple[float, float, float, float]:
 
 
 def _logits_bytes(model: Architecture, setup: Setup) -> int:
-    tile = min(2 * setup.tokens * model.vocab, _TILE_BYTES)
+    tile = min(2 * setup.tokens * model.vocab, TILE_BYTES)
     hidden_gradient = 4 * setup.tokens * model.hidden
     matrix_gradient = 0 if setup.adapter_rank else 4 * model.vocab * model.hidden
     return tile + hidden_gradient + matrix_gradient

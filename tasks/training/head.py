@@ -16,9 +16,9 @@ from torch import Tensor
 from trl.kernels import chunked_logprob as kernels
 from trl.trainer import utils
 
+from tasks.training.footprint import TILE_BYTES
+
 _TRL: Any = utils  # one of its functions is replaced, which type checkers refuse
-TILE_BYTES = 1 << 29
-"""Of logits at once, of 2 bytes each: enough for efficient products of matrices, little beside activations."""
 _ROWS = 128
 """Tokens in a tile are a multiple of it, as kernels of products take them."""
 
