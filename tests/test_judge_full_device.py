@@ -18,8 +18,13 @@ from tasks.judge.device_memory import is_about_full_device
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import FULL_REMEDY, Judge
 from tasks.judge.lease import Lease
+from tasks.judge.pair import Pair
+from tasks.judge.processes import WorkerProcess
+from tasks.judge.verdict import Status
 from tasks.judge.wire import WireError
-from tests.judge_builders import PARAMS
+from tests.judge_builders import KERNELS, PARAMS, kernel
+
+HONEST = kernel(KERNELS / "honest" / "same.py")
 
 
 class FullDevice:
@@ -140,6 +145,43 @@ def test_who_has_much_of_a_device_that_is_full_is_judged_again_alone(monkeypatch
         for path in Path("/tmp").glob(f"cuda-l1-{CrowdedDevice.uuid}.*"):
             path.unlink()
     assert is_about_full_device(str(kept.value))  # beside others that may be its reference's need as well
+
+
+def test_a_look_some_time_ago_excuses_nobody_when_the_device_is_found_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "used_bytes", lambda uuid, pid: {1: 60 << 30}.get(pid, 1 << 30))
+    device = CrowdedDevice()
+    device.memory_bytes = 70 << 30, 80 << 30
+    ours = Lease(cast(Device, device))
+    try:
+        with ours.turn(1, waits=True):
+            pass  # after it somebody looks, as now and then
+        with ours.turn(1, waits=True):
+            device.memory_bytes = 1 << 27, 80 << 30
+        assert "took 61440 MiB" in ours.blame_for_memory(1)
+        assert not ours.blame_for_memory(2)
+    finally:
+        ours.close()
+        for path in Path("/tmp").glob(f"cuda-l1-{CrowdedDevice.uuid}.*"):
+            path.unlink()
+
+
+@pytest.mark.parametrize("blame", ["the process took it all, of which next to none was left", ""])
+@pytest.mark.parametrize("error", [FullDeviceError, MemoryError])
+def test_a_candidate_that_leaves_its_reference_no_memory_has_crashed(
+    error: type[Exception], blame: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_it_full(*_: Any) -> None:
+        raise error("a worker process did not start")
+
+    monkeypatch.setattr(Pair, "_ask_reference", find_it_full)
+    monkeypatch.setattr(WorkerProcess, "blame_for_memory", lambda worker: blame)
+    with Judge(PARAMS) as judge:
+        if not blame:
+            with pytest.raises(FullDeviceError, match="did not start"):
+                judge.judge(HONEST.problem, HONEST.candidate, seed=0)
+            return
+        verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
+    assert (verdict.status, verdict.detail) == (Status.CRASHED, blame)
 
 
 @pytest.mark.parametrize(

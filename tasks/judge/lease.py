@@ -65,7 +65,8 @@ class Lease:
         else:
             with self._turnstile.at_large():
                 yield 0.0
-        self._require_memory(pid)
+        if blame := self.blame_for_memory(pid, looks=time.monotonic() >= self._look_at):
+            raise WireError(blame)
 
     @contextlib.contextmanager
     def own_turn(self) -> Iterator[None]:
@@ -76,15 +77,22 @@ class Lease:
             finally:
                 self._device.synchronize()
 
-    def _require_memory(self, pid: int) -> None:
-        if (now := time.monotonic()) >= self._look_at:
-            self._look_at = now + LOOK_S  # each look takes the driver milliseconds
+    def blame_for_memory(self, pid: int, *, looks: bool = True) -> str:
+        """What a worker has done that has left next to no memory to others; nothing if it is not to blame.
+
+        Args:
+            pid: its process.
+            looks: or else what the last look found counts, since each takes the driver milliseconds.
+        """
+        if looks:
+            self._look_at = time.monotonic() + LOOK_S
             free_bytes, self._total_bytes = self._device.memory_bytes
             self._is_short_of_memory = free_bytes < MIN_FREE_BYTES
         if not self._is_short_of_memory:
-            return
-        if (used := used_bytes(self._device.uuid, pid)) > MAX_SHARE * self._total_bytes:
-            raise WireError(f"the process took {used >> 20} MiB of the device's memory, {FULL}")
+            return ""
+        used = used_bytes(self._device.uuid, pid)
+        is_much = used > MAX_SHARE * self._total_bytes
+        return f"the process took {used >> 20} MiB of the device's memory, {FULL}" if is_much else ""
 
     def flush(self) -> float:
         """Have whoever has the turn find cold caches; the ms that took."""

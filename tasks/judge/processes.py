@@ -174,6 +174,10 @@ class WorkerProcess:
         """The worker's device for what the referee computes with blocks there."""
         return self._lease.own_turn() if self._lease and blocks.has_cupy() else contextlib.nullcontext()
 
+    def blame_for_memory(self) -> str:
+        """What this worker has done that has left the device next to no memory, by a look just now; or nothing."""
+        return self._lease.blame_for_memory(self.pid) if self._lease else ""
+
     def _exchange(self, deadline: float, framed: Framed) -> tuple[dict[str, Any], Taken]:
         self._last_id += 1
         frame = framed(self._last_id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NoReturn
 
+from tasks.errors import FullDeviceError
 from tasks.judge import timing
 from tasks.judge.device_stopwatch import DeviceStopwatch
 from tasks.judge.evidence import Evidence, RefusedError
@@ -111,6 +112,10 @@ class Examination:
             self._stop(Status.TIMEOUT, f"no answer within {self._params.timeout_s:g} s")
         except WireError as error:
             self._stop(Status.CRASHED, str(error))
+        except (FullDeviceError, MemoryError):  # found by the reference or the referee, whoever has filled the device
+            if blame := self._pair.candidate.worker.blame_for_memory():
+                self._stop(Status.CRASHED, blame)
+            raise
 
     def close(self) -> None:
         self._pair.close()
