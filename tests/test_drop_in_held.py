@@ -77,6 +77,11 @@ CHANGES = [
     pytest.param(lambda block: block.shift.move(5.0), id="a number in a closure"),
     pytest.param(lambda block: block.half.__defaults__[0].append(4.0), id="a list that is a default"),
     pytest.param(lambda block: block.half.__kwdefaults__["least"].update(value=1.0), id="a mapping that is a default"),
+    pytest.param(lambda block: setattr(block.half, "__defaults__", ([4.0],)), id="other defaults"),
+    pytest.param(
+        lambda block: setattr(block.half, "__kwdefaults__", {"least": {"value": 1.0}}), id="other ones by name"
+    ),
+    pytest.param(lambda block: setattr(block.add.func, "__defaults__", (3.0,)), id="other defaults in a partial"),
     pytest.param(lambda block: block.add.keywords["more"].append(1.0), id="a list in a partial"),
     pytest.param(lambda block: block.add.keywords.update(more=[2.0]), id="another list in a partial"),
 ]

@@ -10,6 +10,7 @@ the same, what runs and remembers one is left out, and _made_alike stands for _m
 # mypy: ignore-errors
 
 import contextlib
+import copy
 import enum
 import functools
 import hashlib
@@ -224,9 +225,12 @@ class _Seen:
     attributes.
     """
 
+    _of_a_module = ("_parameters", "_buffers", "_modules")
+
     def __init__(self, served, ignored=()):
         self._dtype = torch.get_default_dtype()
         self._others, self._hooks, self._tensors, self._mappings, self._counted = [], [], [], [], []
+        self._in_order = []
         self._watched, self._places, self._guards, places = ([], []), ([], []), {}, {}
         tree, kinds, numbers, may_serve = [self._dtype], {}, {}, True
         for path, module in served.named_modules(remove_duplicate=False):
@@ -241,7 +245,8 @@ class _Seen:
             shared = [numbers.setdefault(id(each), len(numbers)) for each in tensors.values()]
             tree.append((_name(type(module)), sorted(plain.items()), [*forms.items()], shared))
             kinds |= dict.fromkeys(_own_classes(module))
-            names = [*plain, "_parameters"]  # the mapping, which a constructor that runs again makes anew
+            filled = [name for name in self._of_a_module if vars(module).get(name)]
+            names = [*plain, *(filled or ["_parameters"])]  # a constructor that runs again makes any of them anew
             if path:
                 self._others.append(module)
                 self._hooks += module._forward_hooks, module._forward_pre_hooks
@@ -265,11 +270,15 @@ class _Seen:
         self._watched[1].extend(names)
 
     def _watch_parts(self, module, places):
-        for parts in (module._modules, module._parameters, module._buffers):
-            missing = [name for name, value in parts.items() if value is None]
-            (self._mappings if missing else self._counted).append(parts)
-            self._watch(parts, parts if parts is module._modules else missing)
+        if module._modules:
+            self._mappings.append(module._modules)
+            self._in_order.append(module._modules.values())
+        else:
+            self._counted.append(module._modules)
         for tensors in (module._parameters, module._buffers):
+            missing = [name for name, value in tensors.items() if value is None]
+            (self._mappings if missing else self._counted).append(tensors)
+            self._watch(tensors, missing)
             for name, tensor in tensors.items():
                 if tensor is not None:
                     place = places.setdefault(id(tensor), (tensors, name))
@@ -282,8 +291,9 @@ class _Seen:
                         self._tensors.append(_kind(tensor))
 
     def _remember(self, served, kinds):
-        self._in_classes = [vars(kind).values() for kind in kinds]
-        self._counted += self._in_classes
+        in_classes = [vars(kind).values() for kind in kinds]
+        self._counted += in_classes
+        self._in_order += in_classes
         self._mappings += map(vars, self._others)
         own = vars(served)
         self.own_count, self.own_keys = len(own), [*own]
@@ -292,14 +302,13 @@ class _Seen:
         self._kinds = [*map(type, self._others)]
         self._own_values = [*map(own.get, self._own_names)]
         self._values = [*map(dict.get, *self._watched)]
-        self._class_values = [*itertools.chain.from_iterable(self._in_classes)]
+        self._ordered = [*itertools.chain.from_iterable(self._in_order)]
         names = itertools.chain(self._own_names, self._watched[1])
         values = itertools.chain(self._own_values, self._values)
-        data = [value for name, value in zip(names, values, strict=True) if name != "_parameters"]
-        held = [*itertools.chain.from_iterable(map(_held, data))]
-        self._cells = [each for each in held if isinstance(each, types.CellType)]
-        self._contents = [*map(_content, self._cells)]
-        data += [*held, *self._contents, *self._class_values]
+        data = [value for name, value in zip(names, values, strict=True) if name not in self._of_a_module]
+        self._held = [*zip(*itertools.chain.from_iterable(map(_held, data)), strict=True)]
+        self._contents = [*map(_content, *self._held)] if self._held else []
+        data += [*self._contents, *self._ordered]
         self._mutable = [value for value in data if _is_mutable(value) and _spelt(value) is not None]
         self._texts = [*map(repr, self._mutable)]
 
@@ -325,8 +334,8 @@ class _Seen:
             and [*map(type, self._others)] == self._kinds
             and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
             and all(map(operator.is_, map(dict.get, *self._watched), self._values))
-            and all(map(operator.is_, itertools.chain.from_iterable(self._in_classes), self._class_values))
-            and (not self._cells or all(map(operator.is_, map(_content, self._cells), self._contents)))
+            and all(map(operator.is_, itertools.chain.from_iterable(self._in_order), self._ordered))
+            and (not self._held or _are_held(self._held, self._contents))
             and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
         )
 
@@ -419,6 +428,8 @@ def _kept(arguments, options):
         return _Once(made_from) if _spelt(made_from) is None else made_from
     except RecursionError:
         return "an argument that it was made with contains itself"
+    except Exception as error:  # noqa: BLE001 - whatever a class of its own does, the module has to be made
+        return f"an argument that it was made with cannot be copied: {error}"
 
 
 class _Once:
@@ -436,10 +447,20 @@ class _Once:
 
 
 def _copied(value):
-    """The same values in other lists and mappings, which a constructor may change."""
-    if type(value) is dict:
-        return {name: _copied(each) for name, each in value.items()}
-    return type(value)(map(_copied, value)) if type(value) in (list, tuple, set) else value
+    """The same values in other lists and mappings of the same kinds, which a constructor may change."""
+    if isinstance(value, tuple):
+        make = tuple if type(value) is tuple else getattr(value, "_make", None)  # of one whose items have names
+        return make(map(_copied, value)) if make else value
+    if not isinstance(value, (dict, list, set)):
+        return value
+    copied = copy.copy(value)
+    if copied is value:  # as the class has it of what cannot change
+        return value
+    if isinstance(value, dict):
+        dict.update(copied, {name: _copied(each) for name, each in value.items()})  # a Counter's own would add
+    elif isinstance(value, list):
+        copied[:] = map(_copied, value)
+    return copied
 
 
 def _has_weights(value):
@@ -596,19 +617,27 @@ def _function(value):
 
 
 def _held(value):
-    """What a function has besides its code, which can change: the cells of its closure, defaults, given arguments."""
+    """Where a function has what it has besides its code, which can change: in a closure, defaults, given arguments."""
     if isinstance(value, functools.partial):
-        return [value.args, value.keywords, *_held(value.func)]
+        return [(value, "args"), (value, "keywords"), *_held(value.func)]
     if isinstance(value, type(_text)):
-        return [*(value.__closure__ or ()), value.__defaults__, value.__kwdefaults__]
+        cells = [(cell, "cell_contents") for cell in value.__closure__ or ()]
+        return [*cells, (value, "__defaults__"), (value, "__kwdefaults__")]
     return []
 
 
-def _content(cell):
+def _content(holder, name):
     try:
-        return cell.cell_contents
-    except ValueError:  # one that is empty by now
-        return cell
+        return getattr(holder, name)
+    except ValueError:  # of a cell that is empty by now
+        return None
+
+
+def _are_held(held, contents):
+    try:
+        return all(map(operator.is_, map(getattr, *held), contents))
+    except ValueError:  # of a cell that is empty by now
+        return False
 
 
 def _code(code):
@@ -772,7 +801,16 @@ def _same_form(value, form):
         if kind == "tuple":
             is_tuple = isinstance(value, tuple) and _names(value) == what if what else type(value) is tuple
             return is_tuple and _same_forms(value, form[2])
-        return type(value) is what if kind == "type" else type(value) is type(what) and value == what
+        if kind == "type":
+            return type(value) is what
+        return type(value) is type(what) and value == what and (value or repr(value) == repr(what))  # -0.0 equals 0.0
     if type(form) is list:
         return type(value) is list and _same_forms(value, form)
-    return type(value) is dict and [*value] == [*form] and all(_same_form(value[k], form[k]) for k in form)
+    return type(value) is dict and _same_keys(value, form) and all(_same_form(value[k], form[k]) for k in form)
+
+
+def _same_keys(value, form):
+    """Whether a mapping has these keys in this order: True equals 1 and 1.0, but is another key to who reads it."""
+    if len(value) == len(form) and all(map(operator.is_, value, form)):
+        return True
+    return [*value] == [*form] and repr([*value]) == repr([*form])
