@@ -1,5 +1,6 @@
 """What a program returned, taken apart into plain tensors. Runs inside a worker."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ class OutputRefusedError(Exception):
 
 
 def flattened(result: Any, *, widen: bool = False) -> Outputs:
-    """The tensors within lists, tuples and mappings, and the keys under which each stood.
+    """The tensors within lists, tuples, mappings and data classes, and the keys or fields under which each stood.
 
     How lists are nested is nobody's business, and None is nothing. Mappings are sorted by key and numbers become
     tensors of no dimension. Everything else must be exactly a plain tensor: only those have nothing left to compute.
@@ -57,10 +58,16 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, Mapping):
         for key in sorted(value, key=str):
             yield from _leaves(value[key], f"{path}[{key!r}]", depth - 1)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _leaves(getattr(value, field.name), f"{path}.{field.name}", depth - 1)
     elif isinstance(value, bool | int | float | complex):
         yield path, torch.tensor(value, dtype=_NUMBERS.get(type(value)))
     elif value is not None:
-        raise OutputRefusedError(f"an output is of type {type(value).__name__}, not torch.Tensor")
+        raise OutputRefusedError(
+            f"an output is of type {type(value).__name__}: it can be a tensor, a number, None, or a list, tuple, "
+            f"mapping or data class of these"
+        )
 
 
 def _plain(output: torch.Tensor) -> torch.Tensor:

@@ -155,7 +155,7 @@ class Worker:
             _seed_all(seed)
             places = _places(message["arguments"]["specs"])
             tensors = [self._view(spec, message["at"] + start).clone().cpu() for spec, start in places]
-            positional, named = values.decode(message["arguments"]["tree"], tensors)
+            positional, named = values.decode(message["arguments"]["tree"], tensors, home=self._module.__name__)
             model = getattr(self._module, self._class_name)(*positional, **named)
             self._models[seed] = model.to(self._memory.device) if self._memory.is_cuda else model
         self._model = self._models[seed]
@@ -293,7 +293,8 @@ class Worker:
 
     def _lay_in(self, arguments: Any, message: dict[str, Any]) -> dict[str, Any]:
         """Lay the tensors of a call's arguments into the arena; returns what else there is to know about them."""
-        tree, tensors = values.encode_all(arguments, carries_numbers=message.get("carries_numbers", False))
+        carries_numbers = message.get("carries_numbers", False)
+        tree, tensors = values.encode_all(arguments, carries_numbers=carries_numbers, home=self._module.__name__)
         rows = [[*_form(tensor), list(tensor.stride())] for tensor in tensors]
         specs = [TensorSpec.from_json(row) for row in rows]
         starts, num_bytes = offsets(specs)
@@ -314,7 +315,8 @@ class Worker:
 
     def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Any:
         plain = self._takes_tensors_only  # then decoding would only cost time
-        positional, named = (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors)
+        home = self._module.__name__
+        positional, named = (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors, home=home)
         if in_double or self._precision not in precision.AUTOCAST_DTYPES:
             return model(*positional, **named)
         with precision.autocast(self._precision):
