@@ -15,11 +15,11 @@ from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
 from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.effects import effects_case
-from tasks.search.found import Scored, ranked
+from tasks.search.found import Scored, contenders, ranked
 from tasks.search.given_up import reason_in, telling
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import Proposer
-from tasks.search.report import GRADIENTS_IN_WORDS, in_words, one_line
+from tasks.search.report import GRADIENTS_IN_WORDS, in_words, one_line, written_by
 from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
 from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
@@ -43,6 +43,7 @@ class Optimization:
         proposers: take turns.
         clock: of the seconds, where several optimizations share them.
         on_change: told about the progress of the search.
+        on_step: told what is begun, in words such as "comparing its gradients".
     """
 
     def __init__(
@@ -57,10 +58,12 @@ class Optimization:
         proposers: Sequence[Proposer],
         clock: Clock | None = None,
         on_change: Callable[[Progress], None] = lambda progress: None,
+        on_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._file, self._facts, self._texts = file, facts, texts
         self._settings, self._judges, self._record = settings, judges, record
         self._clock = clock or Clock()
+        self._on_step = on_step
         self._search = Search(
             self._judge_shown,
             proposers,
@@ -94,10 +97,13 @@ class Optimization:
 
     def screen(self, *, more: int | None = None) -> None:
         """Screen what is proposed, or so many more of it; may be called again."""
+        self._on_step("screening candidates")
         self._search.screen(more=more)
 
     def make_drop_ins(self) -> None:
         """Look at the fastest again, and judge what would be written for the best: the whole file, guards included."""
+        if len(contenders(self._search.progress.at(SCREEN))) > 1:
+            self._on_step("looking at the fastest again")
         self._search.look_again(keep=NUM_AGAIN)
         self._judge_drop_ins()
 
@@ -159,7 +165,7 @@ class Optimization:
         is_known = (rung, candidate.candidate_id) in self._record.known
         if not is_known and self._is_time_over:
             return NO_TIME
-        verdict = self._judge(self._texts.judged, candidate, rung)
+        verdict = self._judge(self._texts.judged, candidate, rung, step=f"timing the baseline {name}")
         if verdict.status is Status.UNSTABLE:
             return "its times did not settle"
         return Scored(candidate=candidate, verdict=verdict, rung=rung)
@@ -181,26 +187,40 @@ class Optimization:
             except RecordError as error:
                 self._note_given_up(scored, f"no drop-in can be made of it: {one_line(str(error))}")
                 continue
-            verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL)
+            step = f"judging the drop-in of {written_by(scored.candidate)}"
+            verdict = self._judge(self._texts.judged, self._texts.as_judged(made.judged), FINAL, step=step)
             final = Scored(candidate=made.judged, verdict=verdict, rung=FINAL)
             progress.scored.append(final)
-            if verdict.is_correct and _interval(final).low <= ABOUT_EVEN and self._has_given_up(made, scored):
+            if verdict.status is Status.UNSTABLE:
+                reason = f"the timing of its drop-in did not settle: {one_line(verdict.detail)}"
+                self._note_given_up(
+                    scored,
+                    reason,
+                    remedy="; repeat the command, which judges that again, on a quieter machine if you can",
+                )
                 continue
-            if verdict.is_correct and (not self._settings.checks_all or self._has_right_effects(made, scored)):
+            if not verdict.is_correct:
+                self._note_given_up(scored, f"its drop-in was refused: {verdict.status}: {one_line(verdict.detail)}")
+                continue
+            if _interval(final).low <= ABOUT_EVEN and self._has_given_up(made, scored):
+                continue
+            if not self._settings.checks_all or self._has_right_effects(made, scored):
                 finals.append((made, final))
 
     def _has_given_up(self, made: DropIn, scored: Scored) -> bool:
         """Whether a drop-in runs the reference, which noise may make look faster than itself; notes why."""
-        verdict = self._judge(self._texts.judged, self._texts.as_judged(telling(made.judged)), SCREEN)
+        step = "looking whether it gave its fast code up"
+        verdict = self._judge(self._texts.judged, self._texts.as_judged(telling(made.judged)), SCREEN, step=step)
         reason = reason_in(verdict)
         if reason is None:
             return False
         self._note_given_up(scored, f"its drop-in gives that up and runs your own forward: {reason}")
         return True
 
-    def _note_given_up(self, scored: Scored, reason: str) -> None:
-        self._given_up = f"a candidate was judged {in_words(_interval(scored))} over eager, but {reason}"
-        self._search.progress.failed[scored.candidate.candidate_id] = self._given_up
+    def _note_given_up(self, scored: Scored, reason: str, *, remedy: str = "") -> None:
+        words = f"a candidate was judged {in_words(_interval(scored))} over eager, but {reason}"
+        self._given_up = self._given_up or words + remedy  # of several the fastest, which comes first
+        self._search.progress.failed[scored.candidate.candidate_id] = words
 
     def _undoubted(self, faster: Sequence[tuple[DropIn, Scored]]) -> tuple[DropIn, Scored] | None:
         """The first that the long tier proves faster, with its number; else the first that it does not doubt.
@@ -213,7 +233,9 @@ class Optimization:
             if undoubted is not None and self._is_time_over:
                 break
             candidate = self._texts.as_judged(made.judged)
-            longer = Scored(candidate=candidate, verdict=self._judge(self._texts.judged, candidate, LONG), rung=LONG)
+            step = f"timing the drop-in for {self._settings.window_s:g} s"
+            verdict = self._judge(self._texts.judged, candidate, LONG, step=step)
+            longer = Scored(candidate=candidate, verdict=verdict, rung=LONG)
             self.outcome.progress.scored.append(longer)
             if self._is_faster(longer):
                 return made, longer
@@ -244,7 +266,8 @@ class Optimization:
 
         Taken to be so where that cannot be compared, which the report says.
         """
-        verdict = self._judge(*effects_case(self._file, self._texts, made), EFFECTS)
+        step = "comparing what its calls return and leave behind"
+        verdict = self._judge(*effects_case(self._file, self._texts, made), EFFECTS, step=step)
         if verdict.status in (Status.CORRECT, Status.UNSTABLE):
             return True
         is_comparable = verdict.status not in (Status.BAD_PROBLEM, Status.TIMEOUT)
@@ -257,7 +280,7 @@ class Optimization:
 
     def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)
-        self.outcome.gradients = verdict = self._judge(problem, candidate, GRADIENTS)
+        self.outcome.gradients = verdict = self._judge(problem, candidate, GRADIENTS, step="comparing its gradients")
         if verdict.status not in GRADIENTS_IN_WORDS:
             self.outcome.progress.failed["gradients"] = f"{verdict.status}: {verdict.detail}"
         return verdict.status in GRADIENTS_IN_WORDS
@@ -266,12 +289,14 @@ class Optimization:
         return self._judge(self._texts.judged, self._texts.as_judged(candidate), rung, best_speedup=best)
 
     def _judge(
-        self, problem: Problem, candidate: Candidate, rung: str, *, best_speedup: float | None = None
+        self, problem: Problem, candidate: Candidate, rung: str, *, best_speedup: float | None = None, step: str = ""
     ) -> Verdict:
         if (rung, candidate.candidate_id) in self._record.known:
             verdict, elapsed_s = self._record.known[rung, candidate.candidate_id]
             self._clock.advance(elapsed_s)
             return verdict
+        if step:
+            self._on_step(step)
         judge = self._judges.at(rung)
         for left in reversed(range(NOISY_TRIES)):
             try:

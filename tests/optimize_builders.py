@@ -113,6 +113,7 @@ def optimization_of(
     window_s: float = 0.0,
     screening_share: float = 0.7,
     proposers: Sequence[Proposer] | None = None,
+    on_step: Callable[[str], None] = lambda step: None,
 ) -> Optimization:
     texts = problem_texts(file, FACTS)
     settings = Settings(
@@ -134,6 +135,7 @@ def optimization_of(
         on_change=lambda progress: (
             optimization.stop() if stop_after and len(progress.at(SCREEN)) >= stop_after else None
         ),
+        on_step=on_step,
     )
     return optimization
 

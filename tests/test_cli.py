@@ -88,10 +88,23 @@ def test_problems_are_listed_from_anywhere_below_the_project(capsys, monkeypatch
     assert "level1/diag_matmul" in capsys.readouterr().out
 
 
-def test_outside_a_project_it_says_so(capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "command",
+    [["problems"], ["history", "diff", "a", "b"], ["history", "check"], ["hacks", "list"], ["sql", "SELECT 1"]],
+    ids=" ".join,
+)
+def test_outside_a_project_it_says_so_with_the_remedy(capsys, monkeypatch, tmp_path, command):
     monkeypatch.chdir(tmp_path)
-    assert main(["problems"]) == 3
-    assert "is not inside a project" in capsys.readouterr().err
+    assert main(command) == 3
+    complaint = capsys.readouterr().err
+    assert "is not inside a project" in complaint
+    assert "; cd into one" in complaint
+
+
+def test_a_history_that_can_be_checked_outside_a_project_is_named_in_the_remedy(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["history", "check"]) == 3
+    assert "; cd into one, or name the FILE to check" in capsys.readouterr().err
 
 
 def test_sql_before_any_run_says_what_to_do(capsys, monkeypatch, tmp_path):

@@ -192,12 +192,13 @@ def test_the_command_prints_a_row_for_every_model_and_way(capsys):
     assert whole[-1] == "1 |"
 
 
+@pytest.mark.parametrize("number", ["0", "-3", "80.5"])
 @pytest.mark.parametrize("option", ["--memory-gb", "--host-gb", "--context", "--rank"])
-def test_numbers_that_make_no_sense_are_wrong_usage(capsys, option):
+def test_numbers_that_make_no_sense_are_wrong_usage(capsys, option, number):
     with pytest.raises(SystemExit) as ended:
-        main(["fits", option, "0"])
+        main(["fits", option, number])
     assert ended.value.code == 2
-    assert "must be positive" in capsys.readouterr().err
+    assert f"argument {option}: '{number}' is not a number above 0" in capsys.readouterr().err
 
 
 def test_the_table_in_the_documentation_is_the_command_s():

@@ -89,6 +89,9 @@ def test_nothing_faster_takes_an_older_drop_in_away_and_says_so(
     ("arguments", "status", "words"),
     [
         pytest.param(["none.py"], 2, "there is no none.py", id="no file"),
+        pytest.param(["no:ne.py"], 2, "there is no no:ne.py", id="no file with a colon"),
+        pytest.param(["."], 2, ". is a folder; name a file", id="a folder"),
+        pytest.param([""], 2, ". is a folder; name a file", id="nothing"),
         pytest.param(["slow.py:Fast"], 1, "defines no module Fast; it has: Slow", id="no class"),
         pytest.param(
             ["slow.py", "--provider", "nowhere"], 2, "neither builtin nor compiler nor a folder", id="no provider"
@@ -115,7 +118,17 @@ def test_what_cannot_be_is_refused_before_anything_runs(
         found = int(ended.code or 0)
     assert found == status
     assert words in capsys.readouterr().err
-    assert not (folder / "slow-optimized" / "report.md").exists()
+    assert not (folder / "slow-optimized").exists()
+
+
+@pytest.mark.parametrize("name", ["a:b.py", "a:b.py:Slow"])
+def test_a_file_with_a_colon_in_its_name_can_be_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (folder / "a:b.py").write_text(SLOW)
+    status = main(["optimize", name, "--provider", "candidates", "--out", "out", *QUICK])
+    assert status in (0, 4), capsys.readouterr().err
+    assert (folder / "out" / "report.md").read_text().startswith("# Slow of a:b.py")
 
 
 def test_a_module_that_draws_random_numbers_is_refused_with_the_remedy(

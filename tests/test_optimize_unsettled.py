@@ -1,13 +1,14 @@
-"""A drop-in whose long timing does not settle is written where it is faster for sure, and claims the lesser number."""
+"""A drop-in whose timing does not settle: where it is written all the same, and what is said where it is not."""
 
 from pathlib import Path
 
 import pytest
 
 from flows.optimizing.document import verdict_document
-from flows.optimizing.judging import FINAL, GRADIENTS, LONG
+from flows.optimizing.judging import FINAL, GRADIENTS, LONG, Record
 from tasks.judge.verdict import Speedup, Status
 from tasks.search.clock import Clock
+from tasks.search.search import SCREEN
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 from tests.optimize_builders import GivenJudges, Speeds, by_recipe, optimized, report_on, softmax_file
@@ -119,3 +120,56 @@ def test_a_faster_drop_in_that_is_refused_in_the_end_is_told_of_with_the_reason(
     summary = report_on(file, outcome).split("## ")[0]
     assert "3.00x (2.98 to 3.02) over eager" in summary
     assert words in summary
+
+
+DROP_IN_UNSETTLED = by_recipe(call_softmax=2.84, call_softmax_drop_in=Status.UNSTABLE)
+
+
+def test_a_find_whose_drop_in_does_not_settle_is_told_of_with_the_remedy(file: UserFile) -> None:
+    judges = GivenJudges(DROP_IN_UNSETTLED)
+    outcome = optimized(file, judges)
+    assert outcome.winner is None
+    assert [rung for rung, _ in judges.asked].count(FINAL) == 2  # noise is given a second chance
+    summary = report_on(file, outcome).split("## ")[0]
+    assert "a candidate was judged 2.84x (2.82 to 2.86) over eager" in summary
+    assert "the timing of its drop-in did not settle: given; repeat the command" in summary
+    assert "did not settle" in str(verdict_document(file, outcome)["not_written_because"])
+
+
+def test_a_find_whose_drop_in_is_refused_is_told_of_with_the_reason(file: UserFile) -> None:
+    outcome = optimized(file, GivenJudges(by_recipe(call_softmax=2.84, call_softmax_drop_in=Status.CRASHED)))
+    assert "2.84x (2.82 to 2.86) over eager, but its drop-in was refused: crashed: given" in outcome.unwritten
+
+
+def test_of_several_finds_without_a_drop_in_the_fastest_is_told_of(file: UserFile) -> None:
+    speeds = by_recipe(
+        call_softmax=3.0,
+        call_softmax_drop_in=Status.UNSTABLE,
+        reduction_in_c=2.99,
+        reduction_in_c_drop_in=Status.WRONG_OUTPUT,
+    )
+    outcome = optimized(file, GivenJudges(speeds))
+    assert "a candidate was judged 3.00x" in outcome.unwritten
+    assert len(outcome.progress.failed) >= 2
+
+
+@pytest.mark.parametrize("rung", [FINAL, LONG])
+def test_the_same_command_judges_again_what_did_not_settle_and_nothing_else(
+    file: UserFile, tmp_path: Path, rung: str
+) -> None:
+    unsettled = by_recipe(**{"call_softmax": 3.0, f"call_softmax_{rung.replace('-', '_')}": Status.UNSTABLE})
+    for speeds in (unsettled, by_recipe(call_softmax=3.0)):
+        judges, record = GivenJudges(speeds), Record(tmp_path, [])
+        outcome = optimized(file, judges, record=record, window_s=5.0)
+        record.close()
+    assert outcome.winner is not None
+    asked = [rung for rung, _ in judges.asked]
+    assert asked[0] == rung
+    assert SCREEN not in asked
+
+
+def test_what_did_not_settle_is_not_counted_as_refused(file: UserFile) -> None:
+    report = report_on(file, optimized(file, GivenJudges(DROP_IN_UNSETTLED)))
+    assert ", 0 refused, 1 not settled." in report
+    settled = report_on(file, optimized(file, GivenJudges(by_recipe(call_softmax=Status.WRONG_OUTPUT))))
+    assert ", 1 refused." in settled

@@ -100,6 +100,19 @@ def test_json_is_one_array_of_objects(ask):
     assert json.loads(ask("FROM runs WHERE false", "--format", "json")[1]) == []
 
 
+def test_bytes_are_written_as_duckdb_writes_them(ask, tmp_path):
+    query = "SELECT " + ", ".join(f"'\\x{number:02X}'::BLOB AS c{number}" for number in range(256))
+    (row,) = json.loads(ask(query, "--format", "json")[1])
+    theirs = tmp_path / "theirs.json"
+    duckdb.sql(f"COPY ({query}) TO '{theirs}' (FORMAT json)")
+    assert row == json.loads(theirs.read_text())
+    header, cells = csv.reader(io.StringIO(ask(query, "--format", "csv")[1]))
+    assert dict(zip(header, cells, strict=True)) == row
+    nested = "SELECT ['x'::BLOB] AS a, {'b': '\\xFF'::BLOB} AS s"
+    assert json.loads(ask(nested, "--format", "json")[1]) == [{"a": ["x"], "s": {"b": "\\xFF"}}]
+    assert "\n x\n" in ask("SELECT 'x'::BLOB AS b")[1]
+
+
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
 def test_the_suffix_of_a_file_says_the_format(ask, tmp_path, suffix):
     out = tmp_path / f"board.{suffix}"

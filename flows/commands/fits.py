@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from flows.commands.judge import count as positive
 from flows.commands.usage import EXIT_CODES
-from tasks.errors import ParamsError
 from tasks.training.architectures import ARCHITECTURES, Architecture
 from tasks.training.footprint import Setup, first_that_fits, footprint
 
@@ -31,11 +31,13 @@ rank {rank}. The command is `cuda-l1 fits`.
 def add_fits_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the command with the parser of the command line."""
     parser = commands.add_parser("fits", help="which models train on how many GPUs, by calculation", epilog=EXIT_CODES)
-    parser.add_argument("--memory-gb", type=int, nargs="+", default=MEMORY_GB, metavar="GB", help="of a GPU")
-    parser.add_argument("--host-gb", type=int, default=HOST_GB, metavar="GB", help="of the host, for each GPU")
-    parser.add_argument("--context", type=int, default=CONTEXT_TOKENS, metavar="TOKENS", help="on each GPU at a time")
-    parser.add_argument("--rank", type=int, default=RANK, help="of adapters")
-    parser.set_defaults(run=lambda arguments: _fits(arguments, parser))
+    parser.add_argument("--memory-gb", type=positive, nargs="+", default=MEMORY_GB, metavar="GB", help="of a GPU")
+    parser.add_argument("--host-gb", type=positive, default=HOST_GB, metavar="GB", help="of the host, for each GPU")
+    parser.add_argument(
+        "--context", type=positive, default=CONTEXT_TOKENS, metavar="TOKENS", help="on each GPU at a time"
+    )
+    parser.add_argument("--rank", type=positive, default=RANK, help="of adapters")
+    parser.set_defaults(run=_fits)
 
 
 def fits_table(
@@ -45,13 +47,7 @@ def fits_table(
     context_tokens: int = CONTEXT_TOKENS,
     rank: int = RANK,
 ) -> str:
-    """The table in Markdown: a row for each model and way of training it, a column for each kind of GPU.
-
-    Raises:
-        ParamsError: if a number is not positive.
-    """
-    if min(*memory_gb, host_gb, context_tokens, rank) < 1:
-        raise ParamsError("--memory-gb, --host-gb, --context and --rank must be positive")
+    """The table in Markdown: a row for each model and way of training it, a column for each kind of GPU."""
     header = ["model", "parameters", "trained", *(f"{memory} GB" for memory in memory_gb)]
     lines = [header, ["---"] * len(header)]
     for model in ARCHITECTURES.values():
@@ -92,14 +88,11 @@ def _words(model: Architecture, setup: Setup) -> Iterator[str]:
         yield f"ZeRO-{setup.zero_stage}"
 
 
-def _fits(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    try:
-        table = fits_table(
-            memory_gb=arguments.memory_gb,
-            host_gb=arguments.host_gb,
-            context_tokens=arguments.context,
-            rank=arguments.rank,
-        )
-    except ParamsError as error:
-        parser.error(str(error))
+def _fits(arguments: argparse.Namespace) -> None:
+    table = fits_table(
+        memory_gb=arguments.memory_gb,
+        host_gb=arguments.host_gb,
+        context_tokens=arguments.context,
+        rank=arguments.rank,
+    )
     sys.stdout.write(table)

@@ -95,7 +95,9 @@ def _cases() -> "HackCases":
 
     root = project_folder()
     if root is None:
-        raise MachineError(f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above)")
+        raise MachineError(
+            f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one"
+        )
     return HackCases(root / "data" / "history.duckdb")
 
 

@@ -191,7 +191,7 @@ def _check(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
 
     file = _absolute(arguments.file)
     if file is None:
-        _enter_project()
+        _enter_project(", or name the FILE to check")
     else:
         require_history_there(parser, file)
     with _tables("reading") as on_table:
@@ -230,10 +230,12 @@ def _absolute(path: Path | None) -> Path | None:
     return path.absolute() if path else None
 
 
-def _enter_project() -> None:
+def _enter_project(or_else: str = "") -> None:
     root = project_folder()
     if root is None:
-        raise MachineError(f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above)")
+        raise MachineError(
+            f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one{or_else}"
+        )
     os.chdir(root)
 
 

@@ -11,20 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.commands.judge import amount_of, count, device
-from flows.commands.usage import make_out_folder, require_there
+from flows.commands.out_file import write_out
+from flows.commands.usage import make_out_folder, require_no_folder, require_there
 from tasks.errors import ProblemError
 from tasks.judge.baselines import BASELINES, usable_baselines
 
 if TYPE_CHECKING:
+    from flows.optimizing.display import Display
     from flows.optimizing.outcome import Outcome, Settings
     from flows.optimizing.providers import Chosen
     from tasks.search.survey import Survey
     from tasks.search.texts import ProblemTexts
     from tasks.search.user_file import UserFile
 
-NOTHING_FASTER = 4
+NOTHING_FASTER, INTERRUPTED = 4, 130
 EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
-REPORT, VERDICT = "report.md", "verdict.json"
 BUILTIN = "builtin"
 EXEMPLARS = ("buckets", "islands")
 MINUTES = 5.0
@@ -32,8 +33,8 @@ WINDOW_SHARE = 0.1
 MAX_WORKERS = 4
 EPILOG = """exit codes: 0 a faster module is written, 1 the file cannot be used, 2 wrong usage, such as a file that is
 not there, 3 this machine cannot judge, 4 nothing was proven faster than the best baseline, and no module is
-written, 130 interrupted twice. Ctrl-C once ends the search and keeps the best so far; the same command continues a run
-that was killed."""
+written, 130 interrupted twice, or before the search had begun. Ctrl-C once ends the search and keeps the best so far;
+the same command continues a run that was killed."""
 
 
 def add_optimize_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -88,16 +89,34 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
 
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    try:
+        file, facts, outcome, out = _found(parser, arguments)
+    except KeyboardInterrupt as interrupt:
+        sys.stderr.write(f"interrupted {str(interrupt) or 'before anything was judged; nothing is written'}\n")
+        return INTERRUPTED
+    return _write(file, facts, outcome, out)
+
+
+def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "tuple[UserFile, Survey, Outcome, Path]":
+    """The file, what is known from running it, what came of the search, and the folder for it.
+
+    Raises:
+        KeyboardInterrupt: with words about when that was, where something had been judged.
+    """
+    from rich.console import Console
+
+    from flows.optimizing.display import Display
     from flows.optimizing.providers import chosen
     from tasks.search.foreseen import obstacle, require_name_of_its_own
     from tasks.search.survey import survey
     from tasks.search.texts import problem_texts
     from tasks.search.user_file import read_user_file
 
-    path, _, class_name = arguments.module.partition(":")
-    require_there(parser, Path(path))
+    path, class_name = _module_of(arguments.module)
+    require_there(parser, path)
+    require_no_folder(parser, path)
     usable_baselines(arguments.device, arguments.baselines)
-    file = read_user_file(Path(path), class_name or None)
+    file = read_user_file(path, class_name or None)
     require_name_of_its_own(file)
     out = arguments.out or Path(f"{file.path.stem}{class_name and '-'}{class_name}-optimized")
     _require_nothing_lost(parser, file, out)
@@ -106,20 +125,52 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     except ProblemError as error:
         parser.error(str(error))
     settings = _settings(arguments)
+    with _out_folder(parser, out), Display(Console(stderr=True), seconds=settings.seconds) as display:
+        display.begin(f"calling {file.class_name} of {file.path.name} on its example inputs")
+        facts = survey(file)
+        texts = problem_texts(file, facts, precision=arguments.precision)
+        display.begin("looking what a drop-in has to compare")
+        if reason := obstacle(file, facts):
+            sys.stderr.write(
+                f"no drop-in can be written for {file.class_name}, so what follows only tells whether it can be "
+                f"faster; change this to get one: {reason}\n"
+            )
+        outcome = _optimized(file, facts, texts, providers, out, arguments, settings, display)
+    return file, facts, outcome, out
+
+
+def _module_of(text: str) -> tuple[Path, str]:
+    """File and class of PATH[:Class]; the file may have colons in its name."""
+    path, colon, class_name = text.rpartition(":")
+    if not colon or Path(text).exists() or (class_name and not class_name.isidentifier()):
+        return Path(text), ""
+    return Path(path), class_name
+
+
+@contextlib.contextmanager
+def _out_folder(parser: argparse.ArgumentParser, out: Path) -> Iterator[None]:
+    """The folder for all that is written; what was made for it is gone where it ends in an error with nothing in it."""
+    from flows.optimizing.answers import ANSWERS
+    from flows.optimizing.judging import JOURNAL
+
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
     make_out_folder(parser, out)
-    facts = survey(file)
-    texts = problem_texts(file, facts, precision=arguments.precision)
-    if reason := obstacle(file, facts):
-        sys.stderr.write(
-            f"no drop-in can be written for {file.class_name}, so what follows only tells whether it can be faster; "
-            f"change this to get one: {reason}\n"
-        )
-    outcome = _optimized(file, facts, texts, providers, out, arguments, settings)
-    return _write(file, facts, outcome, out)
+    try:
+        yield
+    except BaseException:
+        for journal in (out / JOURNAL, out / ANSWERS):
+            if made and journal.exists() and not journal.stat().st_size:
+                journal.unlink()
+        with contextlib.suppress(OSError):  # in which something is
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
 def _require_nothing_lost(parser: argparse.ArgumentParser, file: "UserFile", out: Path) -> None:
     """End the command where what it writes would take the place of something that it has not written."""
+    from flows.optimizing.own_files import foreign_in
+
     if out.resolve() == file.path.parent:
         parser.error(f"--out {out} is where {file.path.name} is, which would be overwritten")
     there = out / file.path.name
@@ -127,6 +178,11 @@ def _require_nothing_lost(parser: argparse.ArgumentParser, file: "UserFile", out
         parser.error(
             f"--out {out} has a {there.name} that is no drop-in for {file.class_name}, which would be "
             f"overwritten; move it away, or name another folder"
+        )
+    if foreign := foreign_in(out):
+        parser.error(
+            f"--out {out} has a {foreign} that this command has not written, and would overwrite; move it away, or "
+            f"name another folder"
         )
 
 
@@ -146,17 +202,16 @@ def _optimized(
     out: Path,
     arguments: argparse.Namespace,
     settings: "Settings",
+    display: "Display",
 ) -> "Outcome":
-    from rich.console import Console
-    from rich.live import Live
-
     from flows.optimize import SCREEN, Optimization
     from flows.optimizing.answers import Answers
     from flows.optimizing.judging import Judges, Record
     from flows.optimizing.providers import Providers
-    from flows.optimizing.table import shown
+    from tasks.search.clock import Clock
     from tasks.search.contributions import contributions
 
+    display.begin("starting the judge")
     answers = Answers(out, [texts.judged.problem_hash, arguments.device, str(settings.seed)])
     with (
         contextlib.closing(answers),
@@ -172,11 +227,11 @@ def _optimized(
             prefix=texts.prefix,
         ) as proposing,
         Judges(settings.judge, window_s=settings.window_s) as judges,
-        Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live,
     ):
         judge = judges.at(SCREEN)
         asked = [texts.judged.problem_hash, judge.device, judge.protocol, json.dumps(dict(judge.environment))]
         record = Record(out, [*asked, str(settings.judge), str(settings.window_s), str(settings.seed)])
+        clock = Clock()
         optimization = Optimization(
             file,
             facts,
@@ -185,11 +240,22 @@ def _optimized(
             judges=judges,
             record=record,
             proposers=proposing.proposers,
-            on_change=shown(live, seconds=settings.seconds),
+            clock=clock,
+            on_change=display.show,
+            on_step=display.begin,
         )
+
+        def stop() -> None:
+            optimization.stop()
+            display.interrupt()
+
+        display.watch(clock)
         try:
-            with _first_interrupt(optimization.stop):
+            with _first_interrupt(stop, settings.window_s):
                 outcome = optimization.run()
+        except KeyboardInterrupt:
+            words = f"while {display.step}; nothing is written, and the same command goes on from what was judged"
+            raise KeyboardInterrupt(words) from None
         finally:
             record.close()
         outcome.asked, names = answers.asked, [each.name for each in proposing.proposers]
@@ -222,6 +288,7 @@ def _settings(arguments: argparse.Namespace) -> "Settings":
 def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> int:
     """The drop-in, if there is one, the report and the verdict; the exit code."""
     from flows.optimizing.document import verdict_document
+    from flows.optimizing.own_files import REPORT, VERDICT
     from tasks.search.report import forms_in_words, render
 
     written, winner = out / file.path.name, outcome.winner
@@ -244,26 +311,31 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         interrupted=outcome.interrupted,
     )
     if winner is not None:
-        written.write_text(winner[0].source, encoding="utf-8", newline="")
+        write_out(written, winner[0].source.encode())
     elif _is_drop_in(written, file.class_name):
         written.unlink()  # nothing stands here that this run does not vouch for
         sys.stderr.write(f"{written}, the drop-in of an earlier run, is removed: this run does not prove it\n")
-    (out / REPORT).write_text(report, encoding="utf-8")
+    write_out(out / REPORT, report.encode())  # whole: half a report would not be known for our own
     document = json.dumps(verdict_document(file, outcome), indent=1, sort_keys=True)
-    (out / VERDICT).write_text(f"{document}\n", encoding="utf-8")
+    write_out(out / VERDICT, f"{document}\n".encode())
     sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
     sys.stdout.write(f"{written if winner else out / REPORT}\n")
     return 0 if winner else NOTHING_FASTER
 
 
 @contextlib.contextmanager
-def _first_interrupt(stop: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C only stops the search; the second is the usual one."""
+def _first_interrupt(stop: Callable[[], None], window_s: float) -> Iterator[None]:
+    """The first Ctrl-C only stops the search, and says what is still to be done; the second is the usual one."""
+    long = f", it is timed for {window_s:g} s" if window_s else ""
     before = signal.getsignal(signal.SIGINT)
 
     def ask(_number: int, _frame: object) -> None:
         signal.signal(signal.SIGINT, before)
-        sys.stderr.write("\nno more candidates; the best so far are looked at again (Ctrl-C once more ends at once)\n")
+        sys.stderr.write(
+            f"\nno more candidates; what is begun is finished, and as far as that is not done, the best so far are "
+            f"looked at again, their drop-in is judged and compared with the baselines{long}, and its gradients are "
+            f"compared; usually a minute or two (Ctrl-C once more ends at once, and nothing is written)\n"
+        )
         stop()
 
     signal.signal(signal.SIGINT, ask)

@@ -31,6 +31,8 @@ FORMATS = ("table", *FILE_FORMATS)
 PLAN = ["explain_key", "explain_value"]
 """The columns of what EXPLAIN says."""
 ANY_WIDTH = 1_000_000
+UNESCAPED = frozenset(range(ord(" "), 127)) - frozenset(b"\"'\\")
+"""Bytes that DuckDB writes as letters where it writes bytes as text."""
 
 
 def add_sql_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -191,16 +193,20 @@ def _printable(text: str) -> str:
 
 
 def _cell(value: object) -> object:
-    return json.dumps(_plain(value)) if isinstance(value, list | tuple | dict) else value
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(_plain(value))
+    return _plain(value) if isinstance(value, bytes) else value
 
 
 def _plain(value: object) -> object:
-    """As JSON has it: what is no finite number is nothing, moments are texts after ISO 8601."""
+    """As JSON has it: what is no finite number is nothing, moments are texts after ISO 8601, bytes are DuckDB's."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
         return value
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
+    if isinstance(value, bytes):
+        return "".join(chr(byte) if byte in UNESCAPED else f"\\x{byte:02X}" for byte in value)
+    if isinstance(value, Sequence):
         return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}

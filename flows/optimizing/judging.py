@@ -12,12 +12,14 @@ from typing import Self
 from flows.parts.journal import Journal
 from tasks.judge.batch import changed
 from tasks.judge.judge import Judge
-from tasks.judge.verdict import Verdict
+from tasks.judge.verdict import Status, Verdict
 from tasks.params import JudgeParams, LongParams
 from tasks.search.search import AGAIN, SCREEN
 
 FINAL, EFFECTS, LONG, GRADIENTS = "drop-in", "effects", "long", "gradients"
 JOURNAL = "journal.jsonl"
+AFRESH = (FINAL, LONG)
+"""Rungs on which what did not settle in a run before is judged again: what is written hangs on them."""
 
 
 class Judges:
@@ -66,6 +68,8 @@ class Record:
         self._journal.keep(lambda row: row.get("asked") == digest)
         for row in self._journal.rows:
             verdict = Verdict.from_json(row["verdict"])
+            if verdict.status is Status.UNSTABLE and row["rung"] in AFRESH:
+                continue
             self.known[row["rung"], verdict.candidate_id] = verdict, row["elapsed_s"]
         self._asked = digest
 

@@ -13,6 +13,7 @@ import contextlib
 import copy
 import enum
 import functools
+import gc
 import hashlib
 import itertools
 import numbers
@@ -40,22 +41,36 @@ class DropIn(Reference):
     @functools.wraps(Reference.forward)
     def forward(self, *inputs, **named):
         if (
-            not torch.is_grad_enabled()
-            and type(self) is DropIn
-            and (TRAINING is None or self.training is TRAINING)
-            and not torch.compiler.is_compiling()
-            and _is_usual()
-            and (call := _as_judged(inputs, named)) is not None
-            and (APART is None or _are_apart(call))
-            and (fast := self._as_fast()) is not None
+            torch.is_grad_enabled()
+            or type(self) is not DropIn
+            or (TRAINING is not None and self.training is not TRAINING)
+            or torch.compiler.is_compiling()
         ):
-            twin = self._fast
-            if torch.is_inference_mode_enabled() in twin.has_run:
-                outputs = fast.forward(*call[0], **call[1])
-                if len(self.__dict__) != twin.seen.own_count:
+            return super().forward(*inputs, **named)
+        twin, seen = self._fast, _GivenUp
+        if twin is not None and twin.served() is self:
+            seen, fast = twin.seen, twin.fast
+            if seen.before and seen.is_as_before(self, fast, inputs, named):
+                outputs = fast.forward(*inputs, **named)
+                if len(self.__dict__) != seen.own_count:
                     twin.remember_set(self)
                 return outputs
-            return twin.run_first(fast, *call, functools.partial(super().forward, *inputs, **named))
+        if _is_usual():
+            before = seen.note(self, inputs, named)  # not after it is compared: what changes meanwhile would be missed
+            if (
+                (call := _as_judged(inputs, named)) is not None
+                and (APART is None or _are_apart(call))
+                and (fast := self._as_fast()) is not None
+            ):
+                twin = self._fast
+                if torch.is_inference_mode_enabled() in twin.has_run:
+                    if before is not None and twin.seen is seen:
+                        seen.keep(before)
+                    outputs = fast.forward(*call[0], **call[1])
+                    if len(self.__dict__) != twin.seen.own_count:
+                        twin.remember_set(self)
+                    return outputs
+                return twin.run_first(fast, *call, functools.partial(super().forward, *inputs, **named))
         return super().forward(*inputs, **named)
 
     def __getstate__(self):
@@ -209,11 +224,58 @@ def _part(twin):
 class _GivenUp:
     """Instead of what was seen: nothing is looked at again."""
 
-    is_judged, own_count, own_keys = False, 0, ()
+    is_judged, own_count, own_keys, before = False, 0, (), ()
 
     @staticmethod
     def is_still(_):
         return True
+
+    @staticmethod
+    def note(*_):
+        return None
+
+
+def _version():
+    """A function of torch's whose number for a mapping is another one after every change; None where that is not so.
+
+    It is a private one, as are the guards that go with it, which have to compare autocast and the default dtype.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # there are no locks around those numbers
+        return None
+    try:
+        guards = torch._C._dynamo.guards
+        mapping, version, state = {1: 1, 2: 2}, guards.dict_version, guards.GlobalStateGuard().__getstate__()
+        versions, setting = [version(mapping)], functools.partial(mapping.update, {1: 3})
+        for change in (setting, functools.partial(mapping.pop, 1), setting, mapping.popitem, mapping.clear):
+            change()
+            versions.append(version(mapping))
+        is_told = "autocast" in state and "default_dtype" in state and version(mapping) == versions[-1]
+        return version if is_told and len({*versions}) == len(versions) else None
+    except Exception:  # noqa: BLE001 - whatever another version of torch does
+        return None
+
+
+class _Before:
+    """A call in numbers of torch's that are others after any change, to tell at once that another one is like it.
+
+    Made before the call is compared in full, which says whether fast code will do for it and all that are like it.
+    Nothing here keeps arguments or weights.
+    """
+
+    def __init__(self, inputs, named, weights, mappings, own, version):
+        values, forms = [*inputs, *named.values()], [*FORMS, *NAMED_FORMS.values()]
+        self.is_inference, self.has_held = torch.is_inference_mode_enabled(), False
+        self.kinds = [*map(type, values)]
+        self.is_tensor = [kind is torch.Tensor for kind in self.kinds]
+        self.is_other = [not each for each in self.is_tensor]
+        self.forms = [*itertools.compress(forms, self.is_other)]
+        tensors = [*itertools.compress(values, self.is_tensor), *weights]
+        if not all(map(_is_plainly_stored, tensors)):  # of others torch may end the process to say how they lie
+            raise TypeError("a tensor that is stored in another way")
+        guards = torch._C._dynamo.guards
+        self.fits = guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        self.has_state = guards.GlobalStateGuard().check
+        self.versions, self.own_version = [*map(version, mappings)], version(own)
 
 
 class _Seen:
@@ -291,11 +353,19 @@ class _Seen:
                         self._tensors.append(_kind(tensor))
 
     def _remember(self, served, kinds):
+        own = vars(served)
+        self._mappings += map(vars, self._others)
+        mappings = {id(each): each for each in (*self._counted, *self._mappings, *self._watched[0], *self._places[0])}
+        of_classes = [gc.get_referents(vars(kind)) for kind in kinds]  # what they are views of, one mapping each
+        self._full = [*filter(None, mappings.values()), *itertools.chain.from_iterable(of_classes)]
+        self._empty = [*itertools.filterfalse(None, mappings.values()), *self._hooks]
+        # Others, such as those that can be put in another order, can change in ways that do not count as a version.
+        are_told = all(len(each) == 1 for each in of_classes) and all(type(each) is dict for each in (own, *self._full))
+        self._version = _version() if self.is_judged and are_told else None
+        self._named, self.before, self._in_vain, self._pause = [*NAMED_FORMS], {}, 0, 0
         in_classes = [vars(kind).values() for kind in kinds]
         self._counted += in_classes
         self._in_order += in_classes
-        self._mappings += map(vars, self._others)
-        own = vars(served)
         self.own_count, self.own_keys = len(own), [*own]
         self._lengths = [*map(len, self._counted)]
         self._names = [*map(list, self._mappings)]
@@ -324,20 +394,93 @@ class _Seen:
             is_known = False
         if not is_known and not self._are_still(tensors):
             return False
-        own = vars(served)
         return (
             torch.get_default_dtype() is self._dtype
             and any(self._hooks) is self._has_hooks
             and [*map(len, self._counted)] == self._lengths
-            and [*own] == self.own_keys  # a new one may hide a method
+            and self._owns_the_same(vars(served))
             and [*map(list, self._mappings)] == self._names
-            and [*map(type, self._others)] == self._kinds
-            and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
             and all(map(operator.is_, map(dict.get, *self._watched), self._values))
             and all(map(operator.is_, itertools.chain.from_iterable(self._in_order), self._ordered))
+            and self._holds_the_same()
+        )
+
+    def _owns_the_same(self, own):
+        """Whether the module that is served has the attributes that it had."""
+        same_names = [*own] == self.own_keys  # a new one may hide a method
+        return same_names and all(map(operator.is_, map(own.get, self._own_names), self._own_values))
+
+    def _holds_the_same(self):
+        """Whether what changes without any mapping's doing did not."""
+        return (
+            [*map(type, self._others)] == self._kinds
             and (not self._held or _are_held(self._held, self._contents))
             and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
         )
+
+    def is_as_before(self, served, fast, inputs, named, is_nested=operator.attrgetter("is_nested")):
+        """Whether it shows at once that a call was compared as it is: that none of it is another one than it was.
+
+        No is no answer, and what was changed and changed back is a no. Where it is a yes, comparing all in full would
+        be one: a condition that is added there belongs here, unless it is of what a mapping has.
+        """
+        before = self.before.get(torch.is_inference_mode_enabled())
+        if before is None or len(inputs) != len(FORMS) or [*named] != self._named:
+            return False
+        values = (*inputs, *named.values()) if named else inputs
+        own = served.__dict__
+        try:
+            if [*map(type, values)] != before.kinds:  # some run code of their own when they are asked anything
+                return False
+            arguments = itertools.compress(values, before.is_tensor) if before.forms else values
+            tensors = [*arguments, *map(dict.get, *self._places)]
+            is_same = (
+                before.has_state()  # autocast and the default dtype among it
+                and _is_direct()
+                and not any(map(is_nested, tensors))  # such as another one's content may have become
+                and before.fits(*tensors)
+                and (
+                    not before.forms or all(map(_same_form, itertools.compress(values, before.is_other), before.forms))
+                )
+                and (APART is None or _are_apart((inputs, named)))
+                and fast.__dict__ is own
+                and [*map(self._version, self._full)] == before.versions
+                and not any(self._empty)
+                and (self._version(own) == before.own_version or self._owns_the_same(own))
+                and self._holds_the_same()
+            )
+        except Exception:  # noqa: BLE001 - whatever it is, the call is compared in full
+            return False
+        if is_same:
+            before.has_held = True
+        return is_same
+
+    def note(self, served, inputs, named):
+        """What a call is like, to be kept where it is as judged; None where that cannot be told or was of no use.
+
+        Whoever calls it in another way each time would pay for this each time: after one that no call was like, so
+        many more calls pass without any as have passed until then.
+        """
+        if self._pause > 0 and not self.before:
+            self._pause -= 1
+            return None
+        if self._version is None or len(inputs) != len(FORMS) or [*named] != self._named:
+            return None
+        last = self.before.pop(torch.is_inference_mode_enabled(), None)
+        if last is not None and last.has_held:
+            self._in_vain = self._pause = 0
+        if self._pause > 0:
+            self._pause -= 1
+            return None
+        self._pause, self._in_vain = 2**self._in_vain - 1, self._in_vain + 1
+        try:
+            weights = map(dict.get, *self._places)
+            return _Before(inputs, named, weights, self._full, vars(served), self._version)
+        except Exception:  # noqa: BLE001 - whatever it is, the module has to serve
+            return None
+
+    def keep(self, before):
+        self.before[before.is_inference] = before
 
     def _are_still(self, tensors):
         """Whether weights are of the kinds they were; remembered in a form in which torch sees it at once."""
@@ -724,21 +867,25 @@ def _signature(known=[]):
 
 
 def _is_usual():
-    """Whether torch does what it did when this was judged: nothing is traced, transformed or goes through a mode."""
+    """Whether torch does what it did when this was judged."""
     try:
-        return (
-            not torch.is_autocast_enabled(DEVICE)
-            and not torch._C._get_deterministic_algorithms()
-            and not torch.jit.is_tracing()
-            and not torch.fx._symbolic_trace._is_fx_tracing_flag
-            and torch._C._functorch.peek_interpreter_stack() is None
-            and torch.autograd.forward_ad._current_level < 0
-            and torch._C._len_torch_dispatch_stack() == 0
-            and (torch._C._len_torch_function_stack() == 0 or _has_default_device_only())
-            and not torch.nn.modules.module._has_any_global_hook()
-        )
+        return not torch.is_autocast_enabled(DEVICE) and _is_direct()
     except (AttributeError, TypeError):  # of another version, which cannot be asked
         return False
+
+
+def _is_direct():
+    """Whether nothing is traced, transformed or goes through a mode."""
+    return (
+        not torch._C._get_deterministic_algorithms()
+        and not torch._C._is_tracing()
+        and not torch.fx._symbolic_trace._is_fx_tracing_flag
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and torch.autograd.forward_ad._current_level < 0
+        and torch._C._len_torch_dispatch_stack() == 0
+        and (torch._C._len_torch_function_stack() == 0 or _has_default_device_only())
+        and not torch.nn.modules.module._has_any_global_hook()
+    )
 
 
 def _has_default_device_only():

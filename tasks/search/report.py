@@ -10,6 +10,7 @@ from tasks.search.found import Scored, over, ranked
 from tasks.search.survey import Survey
 from tasks.search.user_file import UserFile
 from tasks.search.writers import Asked
+from tasks.variants.candidate import Candidate
 
 MOST_TRIED = 40
 DETAIL_CHARS = 160
@@ -28,6 +29,18 @@ def in_words(speedup: Speedup) -> str:
     '1.50x (1.25 to 1.75)'
     """
     return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
+
+
+def written_by(candidate: Candidate) -> str:
+    """Who made it, in a few words: the rewrites it comes from, or its author."""
+    return ", ".join(candidate.recipe) or candidate.origin
+
+
+def counts_in_words(scored: Sequence[Scored]) -> str:
+    """How many judgements refused a text, and how many timings did not settle: those texts are not wrong."""
+    unsettled = sum(each.verdict.status is Status.UNSTABLE for each in scored)
+    refused = sum(not each.verdict.is_correct for each in scored) - unsettled
+    return f"{refused} refused{f', {unsettled} not settled' if unsettled else ''}"
 
 
 def render(
@@ -199,16 +212,15 @@ def _brought(brought: Sequence[Contribution]) -> str:
 
 
 def _tried(scored: Sequence[Scored]) -> str:
-    """The fastest texts, then those that were refused, with the reason."""
-    correct = ranked(scored)
-    refused = [each for each in scored if not each.verdict.is_correct]
+    """The fastest texts, then those whose timing did not settle, then those that were refused, with the reason."""
+    others = [each for each in scored if not each.verdict.is_correct]
+    others.sort(key=lambda each: each.verdict.status is not Status.UNSTABLE)
     num_texts = len({each.candidate.candidate_id for each in scored})
-    counts = f"{num_texts} texts, {len(scored)} judgements, {len(refused)} refused."
+    counts = f"{num_texts} texts, {len(scored)} judgements, {counts_in_words(scored)}."
     rows = ["| text | by | rung | verdict |", "|---|---|---|---|"]
-    for each in (correct + refused)[:MOST_TRIED]:
+    for each in (ranked(scored) + others)[:MOST_TRIED]:
         found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {one_line(each.verdict.detail)}"
-        by = ", ".join(each.candidate.recipe) or each.candidate.origin
-        rows.append(f"| {each.candidate.candidate_id[:8]} | {by} | {each.rung} | {found} |")
+        rows.append(f"| {each.candidate.candidate_id[:8]} | {written_by(each.candidate)} | {each.rung} | {found} |")
     return counts + "\n\n" + "\n".join(rows)
 
 

@@ -1,8 +1,11 @@
 """What a user's file does when it is run: the form of its inputs and arguments. It runs in a process of its own."""
 
+import contextlib
 import multiprocessing
-from collections.abc import Mapping
+import signal
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -35,7 +38,7 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
     context.set_forkserver_preload(["torch"])
     ours, theirs = context.Pipe()
     process = context.Process(target=_run, args=(theirs, file), daemon=True)
-    with outside_of_this_folder():
+    with outside_of_this_folder(), _uninterrupted():
         process.start()
     theirs.close()
     try:
@@ -53,8 +56,20 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
     return Survey(**answer)
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """What is started here is not reached by Ctrl-C, of which it would print a traceback; we are, and end it."""
+    resource_tracker.ensure_running()  # which lets the signal through again when it has been started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _run(connection: Connection, file: UserFile) -> None:
     from tasks.search.surveying import surveyed
 
-    connection.send(surveyed(Path(file.path), file))
+    with contextlib.suppress(BrokenPipeError):  # of a command that was interrupted
+        connection.send(surveyed(Path(file.path), file))
     connection.close()
