@@ -294,7 +294,7 @@ class _Seen:
         self._others, self._hooks, self._tensors, self._mappings, self._counted = [], [], [], [], []
         self._in_order = []
         self._watched, self._places, self._guards, places = ([], []), ([], []), {}, {}
-        tree, kinds, numbers, may_serve = [self._dtype], {}, {}, True
+        tree, kinds, numbers, may_serve, configurations = [self._dtype], {}, {}, True, {}
         for path, module in served.named_modules(remove_duplicate=False):
             is_known = id(module) in numbers
             tree.append((path, numbers.setdefault(id(module), len(numbers))))
@@ -315,6 +315,8 @@ class _Seen:
                 self._watch(vars(module), names)
             else:
                 self._own_names = names
+            for name in plain:
+                self._watch_configuration(vars(module)[name], configurations)
             self._watch_parts(module, places)
         for kind in kinds:
             here, there = _of_class(vars(kind)), _of_class(CLASSES.get(kind, vars(kind)))
@@ -330,6 +332,14 @@ class _Seen:
     def _watch(self, mapping, names):
         self._watched[0].extend([mapping] * len(names))
         self._watched[1].extend(names)
+
+    def _watch_configuration(self, value, known):
+        if id(value) not in known and _spelt(value) is None and _configuration(value) is not None:
+            known[id(value)] = value
+            self._mappings.append(vars(value))
+            self._watch(vars(value), vars(value))
+            for each in vars(value).values():
+                self._watch_configuration(each, known)
 
     def _watch_parts(self, module, places):
         if module._modules:
@@ -738,7 +748,25 @@ def _text(value, module):
     if isinstance(value, functools.partial) and (given := _spelt((value.args, value.keywords))):
         text = _text(value.func, module)
         return text and f"{text} with {given}"
-    return "" if _is_path(value) else _spelt(value) or ""
+    return "" if _is_path(value) else _spelt(value) or _configuration(value) or ""
+
+
+def _configuration(value):
+    """An object, all of whose attributes can be compared, as text; None for any other."""
+    held = getattr(value, "__dict__", None)
+    if type(held) is not dict or _is_code(value) or isinstance(value, (torch.Tensor, torch.nn.Module)):
+        return None
+    texts = {}
+    for name, each in held.items():
+        if _is_path(each) or isinstance(getattr(type(value), name, None), functools.cached_property):
+            continue
+        try:
+            texts[name] = _text(each, value)
+        except RecursionError:  # of one that contains itself
+            return None
+        if not texts[name]:
+            return None
+    return f"{_name(type(value))} {sorted(texts.items())}"
 
 
 def _name(value):
