@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import signal
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
@@ -38,10 +39,10 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
     context.set_forkserver_preload(["torch"])
     ours, theirs = context.Pipe()
     process = context.Process(target=_run, args=(theirs, file), daemon=True)
-    with outside_of_this_folder(), _uninterrupted():
-        process.start()
-    theirs.close()
     try:
+        with outside_of_this_folder(), _uninterrupted():
+            process.start()
+        theirs.close()
         if not ours.poll(timeout_s):
             raise ProblemError(f"{file.path} takes longer than {timeout_s:g} s to make and call {file.class_name} once")
         answer = ours.recv()
@@ -49,8 +50,9 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
         raise ProblemError(f"{file.path} ended its process while {file.class_name} was made and called") from None
     finally:
         ours.close()
-        process.kill()
-        process.join()
+        if process.pid is not None:
+            process.kill()
+            process.join()
     if isinstance(answer, str):
         raise ProblemError(f"{file.path}: {answer}")
     return Survey(**answer)
@@ -58,13 +60,24 @@ def survey(file: UserFile, *, timeout_s: float = TIMEOUT_S) -> Survey:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """What is started here is not reached by Ctrl-C, of which it would print a traceback; we are, and end it."""
+    """Ctrl-C is heard when this is over: then what was begun here is known, and can be ended.
+
+    What is begun here does not hear it at all, of which it would print a traceback.
+    """
     resource_tracker.ensure_running()  # which lets the signal through again when it has been started
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before, heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}), list[int]()
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    if is_main:  # other threads are not masked, and this one handles what they get
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
         yield
     finally:
+        if is_main:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in heard[:1]:
+            signal.raise_signal(number)
 
 
 def _run(connection: Connection, file: UserFile) -> None:
