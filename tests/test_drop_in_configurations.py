@@ -13,7 +13,7 @@ SOURCE = """
 import functools
 import types
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, Flag
 
 import torch
 from torch import nn
@@ -29,14 +29,30 @@ class Noise:
     share: float = 0.5
 
 
+class Slope:
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, x):
+        return x + self.by
+
+
+class Mode(Flag):
+    FIRST, SECOND, THIRD = 1, 2, 4
+
+
 @dataclass
 class Config:
+    mode: Mode = Mode.FIRST | Mode.SECOND
     scale: float = 2.0
     act: Act = Act.RELU
     shifts: list = field(default_factory=lambda: [1.0])
     noise: Noise = field(default_factory=Noise)
     folder: str = "/here"
     activation: object = torch.relu
+    stages: list = field(default_factory=lambda: [Noise(1.0)])
+    functions: dict = field(default_factory=lambda: {"relu": torch.relu})
+    slope: object = field(default_factory=lambda: Slope(0.0))
 
     @functools.cached_property
     def twice(self):
@@ -62,6 +78,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         x = self.inner(x)
+        x = self.config.slope(self.config.functions["relu"](x))
         return (self.config.activation(x) if self.config.act is Act.RELU else torch.tanh(x))
 
 
@@ -84,6 +101,10 @@ def example_inputs():
         pytest.param(lambda module: module.Config(shifts=[2.0]), id="a list"),
         pytest.param(lambda module: module.Config(noise=module.Noise(0.25)), id="an object within"),
         pytest.param(lambda module: module.Config(activation=torch.abs), id="a function"),
+        pytest.param(lambda module: module.Config(stages=[module.Noise(2.0)]), id="an object in a list"),
+        pytest.param(lambda module: module.Config(functions={"relu": torch.abs}), id="a function in a mapping"),
+        pytest.param(lambda module: module.Config(slope=module.Slope(1.0)), id="an object that is called"),
+        pytest.param(lambda module: module.Config(mode=module.Mode(5)), id="flags"),
     ],
 )
 def test_a_module_with_another_configuration_runs_its_own_forward(made: Callable, tmp_path: Path) -> None:
@@ -101,6 +122,14 @@ def test_a_module_with_another_configuration_runs_its_own_forward(made: Callable
         pytest.param(lambda block: block.config.shifts.append(2.0), id="a list"),
         pytest.param(lambda block: setattr(block.config.noise, "share", 0.25), id="an object within"),
         pytest.param(lambda block: setattr(block.config, "more", 1), id="a new one"),
+        pytest.param(lambda block: setattr(block.config.stages[0], "share", 2.0), id="an object in a list"),
+        pytest.param(lambda block: block.config.stages.append(block.config.noise), id="one more object in a list"),
+        pytest.param(lambda block: block.config.functions.update(relu=torch.abs), id="a function in a mapping"),
+        pytest.param(lambda block: setattr(block.config.slope, "by", 1.0), id="an object that is called"),
+        pytest.param(
+            lambda block: setattr(block.config, "__dict__", {**vars(block.config), "scale": 3.0}), id="its mapping"
+        ),
+        pytest.param(lambda block: setattr(block.config, "__class__", type("Other", (), {})), id="its class"),
         pytest.param(lambda block: setattr(block.plain, "width", 4), id="a namespace"),
         pytest.param(lambda block: setattr(block, "config", type(block.config)(scale=3.0)), id="all of it"),
         pytest.param(lambda block: setattr(block.inner, "config", type(block.config)(scale=3.0)), id="a part's"),

@@ -5,6 +5,7 @@ import collections
 import enum
 import functools
 import json
+import math
 import re
 import sys
 import types
@@ -76,6 +77,25 @@ class Restored(Written):
         return type(other) is Restored and vars(other) == vars(self)
 
 
+class Open:
+    """Has whatever attribute it is asked for, as some configurations do."""
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Open
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "Open()"
+
+
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
+
 def carried(value: object, *, carries_numbers: bool = False) -> object:
     data, tensors = values.encode_all(value, carries_numbers=carries_numbers)
     return values.decode(json.loads(json.dumps(data)), tensors)
@@ -111,6 +131,8 @@ def carried(value: object, *, carries_numbers: bool = False) -> object:
         Written,
         Written.twice,
         re.compile,
+        math.tanh,
+        Open(),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -170,7 +192,8 @@ def test_numbers_may_travel_like_tensors_so_that_every_draw_can_have_its_own() -
     [
         (object(), "object"),
         ({1, 2}, "set"),
-        (print, "builtin"),
+        ([].append, "finds it under no name"),
+        (ENDLESS, "contains itself"),
         (lambda x: x, "finds it under no name: write it at the top of a file"),
         (torch.nn.ReLU(), "ReLU"),
         (Written(torch.nn.Linear(2, 2)), "Linear"),  # type: ignore[arg-type]
@@ -181,7 +204,15 @@ def test_numbers_may_travel_like_tensors_so_that_every_draw_can_have_its_own() -
         (list(range(100_000)), "make long lists tensors"),
     ],
     ids=[
-        *("object", "set", "built-in function", "function without a name", "module", "object with a module"),
+        *(
+            "object",
+            "set",
+            "method of a list",
+            "list of itself",
+            "function without a name",
+            "module",
+            "object with a module",
+        ),
         *("object with a set", "generator", "array", "sparse tensor", "long list"),
     ],
 )

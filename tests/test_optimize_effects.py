@@ -18,15 +18,22 @@ from tasks.search.user_file import read_user_file
 from tasks.variants.candidate import Candidate
 from tests.judge_builders import RIGHT
 
-FILE = """from typing import NamedTuple
+FILE = """from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn as nn
 
 
+@dataclass
+class Held:
+    parts: list
+
+
 class Out(NamedTuple):
     y: torch.Tensor
     more: dict
+    held: Held
 
 
 class Counting(nn.Module):
@@ -44,13 +51,13 @@ class Counting(nn.Module):
         self.calls = self.calls + 1
         self.last = y.detach()
         self.__mean = y.mean()
-        return Out(y, {"a": y * 2, "b": x + y})
+        return Out(y, {"a": y * 2, "b": x + y}, Held([x - y]))
 
 
 def example_inputs():
     return torch.randn(16, 32)
 """
-RETURNED = 'return Out(y, {"a": y * 2, "b": x + y})'
+RETURNED = 'return Out(y, {"a": y * 2, "b": x + y}, Held([x - y]))'
 SAME = f"""
         y = self.lin(x)
         self.count += 1
@@ -61,8 +68,9 @@ SAME = f"""
         {RETURNED}"""
 OTHERS = {
     "another container": SAME.replace(RETURNED, RETURNED.replace("return Out", "return ")),
-    "a list for a tuple": SAME.replace(RETURNED, "return [*Out(y, {'a': y * 2, 'b': x + y})]"),
-    "another order of keys": SAME.replace(RETURNED, 'return Out(y, {"b": x + y, "a": y * 2})'),
+    "a list for a tuple": SAME.replace(RETURNED, "return [*Out(y, {'a': y * 2, 'b': x + y}, Held([x - y]))]"),
+    "another container in a data class": SAME.replace("[x - y]", "(x - y,)"),
+    "another order of keys": SAME.replace(RETURNED, 'return Out(y, {"b": x + y, "a": y * 2}, Held([x - y]))'),
     "a buffer that does not count": SAME.replace("        self.count += 1\n", ""),
     "a buffer that is not replaced": SAME.replace("self.mean = 0.9 * self.mean + 0.1 * y.mean(0)", "pass"),
     "a number that does not count": SAME.replace("self.calls = self.calls + 1", "pass"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tasks.search.user_file import UserFile
 
 NOTHING_FASTER, INTERRUPTED = 4, 130
+STARTING = "starting the judge"
 EXACT = ("fp32", "tf32")  # the others are judged under autocast, where a drop-in leaves the work to the original
 BUILTIN = "builtin"
 EXEMPLARS = ("buckets", "islands")
@@ -94,7 +95,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt as interrupt:
         sys.stderr.write(f"interrupted {str(interrupt) or 'before anything was judged; nothing is written'}\n")
         return INTERRUPTED
-    return _write(file, facts, outcome, out)
+    with _unhurried():
+        return _write(file, facts, outcome, out)
 
 
 def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "tuple[UserFile, Survey, Outcome, Path]":
@@ -135,7 +137,13 @@ def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "t
                 f"no drop-in can be written for {file.class_name}, so what follows only tells whether it can be "
                 f"faster; change this to get one: {reason}\n"
             )
-        outcome = _optimized(file, facts, texts, providers, out, arguments, settings, display)
+        try:
+            outcome = _optimized(file, facts, texts, providers, out, arguments, settings, display)
+        except KeyboardInterrupt:
+            if display.step == STARTING:
+                raise
+            words = f"while {display.step}; nothing is written, and the same command goes on from what was judged"
+            raise KeyboardInterrupt(words) from None
     return file, facts, outcome, out
 
 
@@ -211,7 +219,7 @@ def _optimized(
     from tasks.search.clock import Clock
     from tasks.search.contributions import contributions
 
-    display.begin("starting the judge")
+    display.begin(STARTING)
     answers = Answers(out, [texts.judged.problem_hash, arguments.device, str(settings.seed)])
     with (
         contextlib.closing(answers),
@@ -250,14 +258,8 @@ def _optimized(
             display.interrupt()
 
         display.watch(clock)
-        try:
-            with _first_interrupt(stop, settings.window_s):
-                outcome = optimization.run()
-        except KeyboardInterrupt:
-            words = f"while {display.step}; nothing is written, and the same command goes on from what was judged"
-            raise KeyboardInterrupt(words) from None
-        finally:
-            record.close()
+        with contextlib.closing(record), _first_interrupt(stop, settings.window_s):
+            outcome = optimization.run()
         outcome.asked, names = answers.asked, [each.name for each in proposing.proposers]
         outcome.contributions = contributions(names, outcome.progress.scored, answers.asked, proposing.spent())
         return outcome
@@ -321,6 +323,16 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
     sys.stdout.write("\n".join(line for line in report.split("## ")[0].splitlines() if line) + "\n")
     sys.stdout.write(f"{written if winner else out / REPORT}\n")
     return 0 if winner else NOTHING_FASTER
+
+
+@contextlib.contextmanager
+def _unhurried() -> Iterator[None]:
+    """What takes a moment is not interrupted."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -39,7 +39,10 @@ def encode_all(value: object, *, carries_numbers: bool = False, home: str = "") 
         ValueRefusedError: naming the type that cannot be carried.
     """
     tensors: list[Any] = []
-    data = _encode(value, tensors, carries_numbers, home)
+    try:
+        data = _encode(value, tensors, carries_numbers, home)
+    except RecursionError:
+        raise ValueRefusedError("an argument contains itself, and cannot be handed to a candidate") from None
     length = len(json.dumps(data))
     if length > MAX_JSON_CHARS:
         raise ValueRefusedError(
@@ -137,17 +140,17 @@ def _encode(value: object, tensors: list[Any], carries_numbers: bool, home: str)
     if isinstance(value, functools.partial):
         parts = [value.func, value.args, value.keywords]
         return {"partial": _encode(parts, tensors, carries_numbers, home)}
-    if isinstance(value, type | types.FunctionType):
+    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
         return {"named": _place(value, home)}
     return {"object": [*_place(type(value), home), _encode(_held(value), tensors, carries_numbers, home)]}
 
 
 def _place(value: Any, home: str) -> list[str]:
     """Where each program finds a class or a function: its module, nothing for the program's own, and its name there."""
-    module, name = value.__module__, value.__qualname__
+    module, name = value.__module__ or "", value.__qualname__
     try:
         is_there = _named_in(module, name) is value
-    except (AttributeError, ImportError):
+    except (AttributeError, ImportError, ValueError):
         is_there = False
     if not is_there:
         raise ValueRefusedError(
@@ -171,7 +174,7 @@ def _held(value: object) -> Any:
     try:
         reduced: Any = value.__reduce_ex__(2)
         made_by, arguments, held, *items = reduced
-    except (TypeError, ValueError):  # it holds what only its own machinery knows, or nothing but a name
+    except Exception:  # noqa: BLE001 - it holds what only its own machinery knows, or nothing but a name
         made_by, arguments, held, items = None, (), None, []
     is_plain = made_by is copyreg.__newobj__ and arguments == (kind,) and not any(items)  # type: ignore[attr-defined]
     if not (is_plain or kind is types.SimpleNamespace) or isinstance(value, torch.nn.Module) or kind is object:
@@ -184,7 +187,7 @@ def _held(value: object) -> Any:
 
 def _object(kind: Any, held: Any) -> Any:
     made = kind.__new__(kind)
-    if hasattr(made, "__setstate__"):
+    if hasattr(kind, "__setstate__"):
         made.__setstate__(held)
         return made
     attributes, slots = held if isinstance(held, tuple) else (held, None)

@@ -292,7 +292,7 @@ class _Seen:
     def __init__(self, served, ignored=()):
         self._dtype = torch.get_default_dtype()
         self._others, self._hooks, self._tensors, self._mappings, self._counted = [], [], [], [], []
-        self._in_order = []
+        self._in_order, self._configurations = [], []
         self._watched, self._places, self._guards, places = ([], []), ([], []), {}, {}
         tree, kinds, numbers, may_serve, configurations = [self._dtype], {}, {}, True, {}
         for path, module in served.named_modules(remove_duplicate=False):
@@ -334,12 +334,26 @@ class _Seen:
         self._watched[1].extend(names)
 
     def _watch_configuration(self, value, known):
-        if id(value) not in known and _spelt(value) is None and _configuration(value) is not None:
-            known[id(value)] = value
+        if id(value) in known or _spelt(value) is not None:
+            return
+        known[id(value)] = value
+        if isinstance(value, (list, tuple)):
+            parts = value
+            self._counted.append(value)
+            self._in_order.append(value)
+        elif isinstance(value, dict):
+            parts = value.values()
+            self._mappings.append(value)
+            self._watch(value, value)
+        elif _configuration(value) is not None:
+            parts = vars(value).values()
+            self._configurations.append((value, vars(value), type(value)))
             self._mappings.append(vars(value))
             self._watch(vars(value), vars(value))
-            for each in vars(value).values():
-                self._watch_configuration(each, known)
+        else:
+            return
+        for each in parts:
+            self._watch_configuration(each, known)
 
     def _watch_parts(self, module, places):
         if module._modules:
@@ -426,6 +440,7 @@ class _Seen:
             [*map(type, self._others)] == self._kinds
             and (not self._held or _are_held(self._held, self._contents))
             and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
+            and all(vars(each) is held and type(each) is kind for each, held, kind in self._configurations)
         )
 
     def is_as_before(self, served, fast, inputs, named, is_nested=operator.attrgetter("is_nested")):
@@ -748,25 +763,48 @@ def _text(value, module):
     if isinstance(value, functools.partial) and (given := _spelt((value.args, value.keywords))):
         text = _text(value.func, module)
         return text and f"{text} with {given}"
-    return "" if _is_path(value) else _spelt(value) or _configuration(value) or ""
+    return "" if _is_path(value) else _spelt(value) or _several(value, module) or _configuration(value) or ""
 
 
 def _configuration(value):
     """An object, all of whose attributes can be compared, as text; None for any other."""
+    kind = type(value)
     held = getattr(value, "__dict__", None)
-    if type(held) is not dict or _is_code(value) or isinstance(value, (torch.Tensor, torch.nn.Module)):
+    if type(held) is not dict or "<" in kind.__qualname__ or isinstance(value, (torch.Tensor, torch.nn.Module)):
         return None
+    by_itself = ("__reduce_ex__", "__reduce__", "__getstate__", "__get__")  # what has these may hold more than it shows
+    if kind is not types.SimpleNamespace:
+        if any(getattr(kind, name, None) is not getattr(object, name, None) for name in by_itself):
+            return None
+        if any(isinstance(each, types.MemberDescriptorType) for base in kind.__mro__ for each in vars(base).values()):
+            return None  # it has values in slots
+        try:
+            object.__reduce_ex__(value, 2)
+        except TypeError:  # it is made of more than Python knows
+            return None
     texts = {}
     for name, each in held.items():
-        if _is_path(each) or isinstance(getattr(type(value), name, None), functools.cached_property):
+        if _is_path(each) or isinstance(getattr(kind, name, None), functools.cached_property):
             continue
-        try:
-            texts[name] = _text(each, value)
-        except RecursionError:  # of one that contains itself
-            return None
+        texts[name] = _told(each, value)
         if not texts[name]:
             return None
-    return f"{_name(type(value))} {sorted(texts.items())}"
+    return f"{_name(kind)} {sorted(texts.items())}"
+
+
+def _several(value, module):
+    """A list, tuple or mapping, whose items can all be compared, as text; None for any other."""
+    if type(value) not in (list, tuple, dict):
+        return None
+    parts = [_told(each, module) for each in ([*value, *value.values()] if type(value) is dict else value)]
+    return f"{type(value).__name__} {parts}" if all(parts) else None
+
+
+def _told(value, module):
+    try:
+        return _text(value, module)
+    except RecursionError:  # of one that contains itself
+        return None
 
 
 def _name(value):
@@ -820,7 +858,7 @@ def _code(code):
 def _spelt(value, of_torch=(torch.dtype, torch.device, torch.layout, torch.memory_format)):
     """Plain data as a text that is the same in every process; None where it is something else."""
     if isinstance(value, enum.Enum):
-        return f"{_name(type(value))} {value.name}"
+        return f"{_name(type(value))} {value.name} {_spelt(value.value)}"  # flags may have no name
     if isinstance(value, (dict, list, tuple, set, frozenset)):
         parts = [*map(_spelt, [*value, *value.values()] if isinstance(value, dict) else value)]
         if None in parts:

@@ -19,6 +19,7 @@ from tasks.variants.candidate import Candidate
 
 _ANSWER = """
 import copy
+import dataclasses
 
 tensors = []
 
@@ -34,6 +35,9 @@ def told(value):
     if isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", range(len(value)))
         return f"{kind}({', '.join(f'{name}: {told(each)}' for name, each in zip(names, value))})"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [each.name for each in dataclasses.fields(value)]
+        return f"{kind}({', '.join(f'{name}: {told(getattr(value, name))}' for name in fields)})"
     return repr(value) if isinstance(value, (bool, int, str, type(None))) else kind
 
 def copied(value):
