@@ -315,8 +315,9 @@ class Worker:
 
     def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Any:
         plain = self._takes_tensors_only  # then decoding would only cost time
-        home = self._module.__name__
-        positional, named = (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors, home=home)
+        positional, named = (
+            (tensors, {}) if plain else values.decode(self._inputs["tree"], tensors, home=self._module.__name__)
+        )
         if in_double or self._precision not in precision.AUTOCAST_DTYPES:
             return model(*positional, **named)
         with precision.autocast(self._precision):

@@ -440,7 +440,10 @@ class _Seen:
             [*map(type, self._others)] == self._kinds
             and (not self._held or _are_held(self._held, self._contents))
             and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
-            and all(vars(each) is held and type(each) is kind for each, held, kind in self._configurations)
+            and (
+                not self._configurations
+                or all(vars(each) is held and type(each) is kind for each, held, kind in self._configurations)
+            )
         )
 
     def is_as_before(self, served, fast, inputs, named, is_nested=operator.attrgetter("is_nested")):
