@@ -196,6 +196,16 @@ def test_a_symbolic_trace_is_of_the_reference(
     assert torch.equal(compiled(x), x)
 
 
+def test_a_torch_that_keeps_for_each_thread_whether_it_traces_runs_fast_code(
+    written: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(torch.fx._symbolic_trace, "_is_fx_tracing_flag", raising=False)  # as since 2.14
+    monkeypatch.setattr(torch.fx._symbolic_trace, "is_fx_symbolic_tracing", lambda: False)
+    block, x = written.Block().eval(), torch.randn(3, 2, 4)
+    with torch.no_grad():
+        assert torch.equal(block(x), x + 1)
+
+
 def test_a_torch_that_cannot_be_asked_runs_the_reference(
     written: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

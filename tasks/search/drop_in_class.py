@@ -118,7 +118,7 @@ class _Forward:
     def __get__(self, served, kind=None):
         if served is not None:
             return self.function.__get__(served)
-        return super(DropIn, kind).forward if torch.fx._symbolic_trace._is_fx_tracing_flag else self.function
+        return super(DropIn, kind).forward if torch.fx._symbolic_trace.is_fx_symbolic_tracing() else self.function
 
 
 class _Lock:
@@ -948,7 +948,7 @@ def _is_direct():
     return (
         not torch._C._get_deterministic_algorithms()
         and not torch._C._is_tracing()
-        and not torch.fx._symbolic_trace._is_fx_tracing_flag
+        and not torch.fx._symbolic_trace.is_fx_symbolic_tracing()
         and torch._C._functorch.peek_interpreter_stack() is None
         and torch.autograd.forward_ad._current_level < 0
         and torch._C._len_torch_dispatch_stack() == 0
