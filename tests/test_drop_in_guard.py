@@ -280,6 +280,21 @@ def test_a_module_that_is_another_one_each_time_is_refused(tmp_path: Path) -> No
         imported(tmp_path, drawn, facts=NO_INPUTS)
 
 
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
+def test_a_module_with_hooks_inside_is_refused_by_name(tmp_path: Path) -> None:
+    hooked = PRIOR.replace(
+        "__init__()", "__init__()\n        self.inner = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))"
+    )
+    with pytest.raises(RecordError, match="Block has hooks inside, such as those of"):
+        imported(tmp_path, hooked, facts=NO_INPUTS)
+
+
+def test_a_module_with_what_cannot_be_compared_inside_is_refused_by_another_name(tmp_path: Path) -> None:
+    held = PRIOR.replace("__init__()", "__init__()\n        self.act = (lambda y: lambda x: x + y)(torch.ones(1))")
+    with pytest.raises(RecordError, match="Block has parts, functions or __slots__ that cannot be compared"):
+        imported(tmp_path, held, facts=NO_INPUTS)
+
+
 def test_names_that_the_file_has_stay_its_own(tmp_path: Path) -> None:
     own = "\n\ndef _plain(value):\n    return value\n\n\n_described = _JUDGED = operator = types = None\n"
     module = imported(tmp_path, SOURCE + own)

@@ -196,6 +196,16 @@ def test_a_symbolic_trace_is_of_the_reference(
     assert torch.equal(compiled(x), x)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_module_that_was_compiled_is_fast_where_it_is_called_itself(written: types.ModuleType, first: bool) -> None:
+    block, x = written.Block().eval(), torch.randn(3, 2, 4)
+    assert not first or is_fast(block)
+    compiled = torch.compile(block, backend="eager")
+    with torch.no_grad():
+        assert torch.equal(compiled(x), x)
+    assert is_fast(block)
+
+
 def test_a_torch_that_keeps_for_each_thread_whether_it_traces_runs_fast_code(
     written: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,13 +14,14 @@ from tasks.search.given_up import WORDS
 from tasks.search.search import SCREEN
 from tests.optimize_builders import GivenJudges, by_recipe, optimized, report_on, softmax_file
 
+# Less than 3x apart, or a second look would have to agree, beside whatever else this machine does.
 SLOW = """import torch
 from torch import nn
 
 
 class Slow(nn.Module):
     def forward(self, x):
-        return sum(torch.exp(x.sin()) for _ in range(16))
+        return sum(torch.exp(x.sin()) for _ in range(2))
 
 
 def example_inputs():
@@ -36,7 +37,7 @@ class ModelNew(nn.Module):
 
     def forward(self, x):
         {called}
-        return 16 * x.sin().exp()
+        return 2 * x.sin().exp()
 """
 REFUSES = 'assert "ReferenceSlow" not in globals(), "not beside\\n the reference"'
 

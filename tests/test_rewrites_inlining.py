@@ -123,3 +123,13 @@ def test_functions_that_call_themselves_end() -> None:
 def test_dropout_stays_where_training_is_possible() -> None:
     source = program("return self.dropout(x) + y").replace("        self.eval()\n", "")
     assert "self.dropout(x)" in inlined(cst.parse_module(source)).code
+
+
+def test_other_classes_keep_their_text_where_dropout_is_left_out() -> None:
+    source = program("return self.both(x) + y").replace("return x + self.by", "return self.dropout(x) + self.by")
+    source = source.replace("self.by = by", "self.by, self.dropout = by, None\n        self.dropout = nn.Dropout(0.1)")
+    changed = inlined(cst.parse_module(source)).code
+    before, after = (text.partition("class ModelNew") for text in (source, changed))
+    assert "self.both(" not in after[2]
+    assert "dropout(" not in after[2].partition("def forward")[2]
+    assert after[0] == before[0]

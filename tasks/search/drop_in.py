@@ -19,6 +19,7 @@ from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
 from tasks.variants.names import defined_names, used_names
+from tasks.variants.rewriting import with_annotations_as_texts
 
 MARK = "# Written by cuda-l1 optimize"
 ENTRY = "ModelNew"
@@ -46,8 +47,10 @@ def description():
 
     positional, named = constructor_arguments({returned}, DropIn)
     module = DropIn(*positional, **named){mode}
-    return [_Seen(module).digest, tensors_apart(module, {inputs}())]
+    seen = _Seen(module)
+    return [seen.digest or ("{hooks}" if seen._has_hooks else ""), tensors_apart(module, {inputs}())]
 """
+_HOOKS = "hooks"
 _GUARD = """try:
     pass
 except Exception as error:
@@ -122,7 +125,7 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     judged, apart = _judged_description(file, own_part, runtime)
     is_alike = is_made_alike(
         _class_of(laid_out(fast), ENTRY),
-        _class_of(laid_out(module), name),
+        _class_of(laid_out(with_annotations_as_texts(module)), name),
         new_names,
         is_put_into_evaluation=not file.is_kernelbench,
     )
@@ -189,7 +192,7 @@ def _beside(
     Args:
         new_names: what its names are called in the file; those that are called otherwise there are put in.
     """
-    known = _texts(laid_out(module))
+    known = _texts(laid_out(module)) | _texts(laid_out(with_annotations_as_texts(module)))  # a model may write either
     imports, body = list[str](), list[Any]()
     for statement in fast.body:
         text = fast.code_for_node(_bare(statement)).strip()
@@ -273,7 +276,7 @@ def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tupl
         RecordError: if that cannot be told, or it is another one each time.
     """
     returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
-    text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file), inputs=file.inputs_function)
+    text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file), inputs=file.inputs_function, hooks=_HOOKS)
     nothing = Survey(inputs=(), named_inputs={}, constructor=None)
     added = runtime.text(
         nothing, apart="None", training=judged_mode(file), device="cpu", judged="", is_made_alike=True, more=text
@@ -287,11 +290,15 @@ def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tupl
             constructor_function=None,
         )
     )
-    if description is None or not description[0]:
+    if description is None:
+        raise RecordError(f"{file.class_name} is another one each time that it is made, such as by a number drawn anew")
+    if description[0] == _HOOKS:
         raise RecordError(
-            f"{file.class_name} is another one each time that it is made, has hooks inside, or parts, "
-            "functions or __slots__ that cannot be compared"
+            f"{file.class_name} has hooks inside, such as those of torch.nn.utils.weight_norm and spectral_norm "
+            "(torch.nn.utils.parametrizations.weight_norm has none)"
         )
+    if not description[0]:
+        raise RecordError(f"{file.class_name} has parts, functions or __slots__ that cannot be compared")
     return description
 
 

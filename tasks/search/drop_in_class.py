@@ -739,7 +739,7 @@ def _is_path(value):
     return isinstance(value, str) and value.startswith("/")  # files may lie elsewhere
 
 
-def _plain(module, others=frozenset({*vars(torch.nn.Module()), "_made_from", "_fast"})):
+def _plain(module, others=frozenset({*vars(torch.nn.Module()), "_made_from", "_fast", "_is_torch_compile"})):
     """Attributes that can be compared, as texts: plain data, functions and classes. None for what must not be there."""
     texts = {}
     for name, value in vars(module).items():

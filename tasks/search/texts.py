@@ -1,5 +1,6 @@
 """A user's file as a problem: the text that is judged, and the text that providers are shown."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,8 @@ from tasks.search.names import Renaming
 from tasks.search.survey import Survey
 from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, INPUT_FUNCTIONS, KERNELBENCH_CLASS, UserFile
 from tasks.variants.candidate import Candidate
-from tasks.variants.names import defined_names
+from tasks.variants.names import defined_names, reachable
+from tasks.variants.rewriting import with_annotations_as_texts
 
 _AS_ARGUMENTS = """
 
@@ -34,6 +36,7 @@ def get_inputs():
 def get_init_inputs():
     return {constructor!r}
 """
+_DEFINITION = re.compile(r"^(?:class|(?:async )?def) (\w+)", re.M)
 _EVALUATES = "self.eval()"
 _CONSTRUCTOR = f"""
 def __init__(self, *arguments, **options):
@@ -54,10 +57,13 @@ class ProblemTexts:
     """With the user's own generators, and everything the file needs from its folders."""
     prefix: str
     """What goes before a candidate so that it finds those files too."""
+    given: str
+    """Classes and functions that example arguments are made of; every program is handed its own."""
 
     def as_judged(self, candidate: Candidate) -> Candidate:
         """A candidate for the shown problem as one for the judged problem."""
-        source = with_prefix(candidate.source, self.prefix)
+        lacks_some = not {*_DEFINITION.findall(self.given)} <= {*_DEFINITION.findall(candidate.source)}
+        source = with_prefix(candidate.source, self.prefix + (self.given if lacks_some else ""))
         return replace(candidate, problem_id=self.judged.problem_id, source=source)
 
 
@@ -73,6 +79,7 @@ def problem_texts(file: UserFile, facts: Survey, *, precision: str = "fp32") -> 
         shown=_problem(file, shown, precision),
         judged=_problem(file, judged_source(file, prefix), precision),
         prefix=prefix,
+        given=_given(file),
     )
 
 
@@ -149,6 +156,22 @@ def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseSt
     else:
         methods.append(cst.parse_statement(_CONSTRUCTOR.lstrip()))
     return node.with_changes(body=node.body.with_changes(body=methods))
+
+
+def _given(file: UserFile) -> str:
+    """The text of classes and functions that the example arguments may be made of, such as a configuration's class."""
+    module = with_annotations_as_texts(cst.parse_module(file.source if file.is_kernelbench else _as_model(file)))
+    makers = {*INPUT_FUNCTIONS, *CONSTRUCTOR_FUNCTIONS, _OWN_INPUTS}
+    made_of = {
+        name
+        for statement in reachable(module, roots=makers)
+        if isinstance(statement, cst.ClassDef | cst.FunctionDef)
+        for name in defined_names(statement)
+    }
+    needed = reachable(module, roots=made_of - makers - {KERNELBENCH_CLASS})
+    if any(KERNELBENCH_CLASS in defined_names(statement) for statement in needed):
+        return ""  # no candidate is to have the reference within it
+    return module.with_changes(header=[], body=[each for each in module.body if each in needed]).code
 
 
 def _generators(file: UserFile) -> str:

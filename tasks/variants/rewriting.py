@@ -45,12 +45,12 @@ def rewrite(group: str) -> Callable[[Apply], Rewrite]:
 
 def as_candidate_program(problem_source: str) -> cst.Module:
     """The problem's text with Model renamed, reduced to what ModelNew and the generators need, without comments."""
-    module = renamed(_with_annotations_as_texts(cst.parse_module(problem_source)), {"Model": ENTRY})
+    module = renamed(with_annotations_as_texts(cst.parse_module(problem_source)), {"Model": ENTRY})
     needed = reachable(module, roots=(ENTRY, *GENERATORS))
     return laid_out(module.with_changes(body=[statement for statement in module.body if statement in needed]))
 
 
-def _with_annotations_as_texts(module: cst.Module) -> cst.Module:
+def with_annotations_as_texts(module: cst.Module) -> cst.Module:
     """Annotations as `from __future__ import annotations` makes them, where the module has that, and then need no more.
 
     They may name what is not there when they are read, such as the class that they are in.

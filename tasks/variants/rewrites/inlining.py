@@ -13,6 +13,7 @@ from tasks.variants.names import names_bound_in, substituted, walk
 from tasks.variants.rewrites.evaluation import in_evaluation
 from tasks.variants.rewrites.forward import assigned, find_method, returned, statements_of, with_statements
 from tasks.variants.rewrites.reading import code_of, dotted_name
+from tasks.variants.rewriting import ENTRY
 from tasks.variants.text import text_of
 
 MOST_CALLS = 60
@@ -32,7 +33,12 @@ class _Callee:
 
 
 def inlined(program: cst.Module) -> cst.Module:
-    """The program with every call of its forward replaced that can be, those within what was put in included."""
+    """The program with every call of its forward replaced that can be, those within what was put in included.
+
+    Its other classes keep their text: a drop-in has its parts made of the classes of the user's file.
+    """
+    others = {each.name.value: each for each in program.body if isinstance(each, cst.ClassDef)}
+    others.pop(ENTRY, None)
     if "self.eval()" in text_of(program):
         program = in_evaluation(program)
     for _ in range(MOST_CALLS):
@@ -40,7 +46,8 @@ def inlined(program: cst.Module) -> cst.Module:
         if changed is None:
             break
         program = changed
-    return program
+    body = [others.get(each.name.value, each) if isinstance(each, cst.ClassDef) else each for each in program.body]
+    return program.with_changes(body=body)
 
 
 def _one_inlined(program: cst.Module) -> cst.Module | None:
