@@ -137,10 +137,9 @@ def _unpacked(prefix: str, folder: Path) -> set[str]:
     import json
     import zlib
 
-    call = ast.parse(prefix).body[-1]
-    assert isinstance(call, ast.Expr)
-    assert isinstance(call.value, ast.Call)
-    packed = ast.literal_eval(call.value.args[0])
+    unpack = ast.parse(prefix).body[0]
+    assert isinstance(unpack, ast.FunctionDef)
+    packed = ast.literal_eval(unpack.args.defaults[0])
     return set(json.loads(zlib.decompress(base64.b85decode(packed))))
 
 

@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 8 << 20
 LONGEST_NAME = 200
 
 _UNPACK = """
-def _unpack(packed, here, package):
+def _unpack(here, package, packed=%(packed)r):  # a default is not in the trace of an error
     import base64, json, os, sys, tempfile, zlib
 
     root = tempfile.mkdtemp()
@@ -29,12 +29,13 @@ def _unpack(packed, here, package):
         with open(path, "wb") as file:
             file.write(base64.b85decode(content))
     folder = os.path.join(root, os.path.dirname(here))
+    os.makedirs(folder, exist_ok=True)  # though no file in it may be needed
     sys.path[:0] = [folder, root]
     os.chdir(folder)
     globals().update(__file__=os.path.join(root, here), __package__=package or None)
 
 
-_unpack(%(packed)r, %(here)r, %(package)r)
+_unpack(%(here)r, %(package)r)
 """
 
 
@@ -45,7 +46,7 @@ def bundle(file: UserFile) -> str:
         ProblemError: if they are too large to go with a program.
     """
     root, package = file.package
-    found = sorted(_needed(file.path, file.source, root, seen={file.path}))
+    found = sorted(_needed(file.path, file.source, root, seen=set()))  # with the file itself, where they import it
     if not found:
         return ""
     too_large = [path for path in found if path.stat().st_size > MAX_FILE_BYTES]
