@@ -22,7 +22,7 @@ from pathlib import Path
 from flows.ancestors import end_with_ancestors
 from flows.engine import say
 from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
-from tasks.errors import MachineError, ParamsError, PreemptedError
+from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
 from tasks.params import EngineParams, load_params
 
@@ -56,7 +56,12 @@ def main() -> None:
     parser.add_argument("--orders", type=json.loads, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.orders is None:
-        _run_node(load_params().engine, chosen.node)
+        try:
+            engine = load_params().engine
+            _require_node(parser, engine, chosen.node)
+            _run_node(engine, chosen.node)
+        except CudaL1Error as error:
+            sys.exit(f"{type(error).__name__}: {error}")
         return
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != chosen.orders["parent"]:
@@ -102,12 +107,17 @@ def _end_without_first(heartbeats: Heartbeats) -> None:
     os._exit(1)
 
 
-def _run_node(engine: EngineParams, node: int | None) -> None:
+def _require_node(parser: argparse.ArgumentParser, engine: EngineParams, node: int | None) -> None:
+    """End the command unless the node is one of those that follow."""
+    if engine.nodes == 1:
+        parser.error("engine.nodes is 1 in params.yaml, so no other machine trains; set it and engine.address there")
+    if node is None or not 0 < node < engine.nodes:
+        parser.error(f"--node must be 1 to {engine.nodes - 1}, not {node}; the stage itself runs on node 0")
+
+
+def _run_node(engine: EngineParams, node: int) -> None:
     end_with_ancestors()
-    if engine.address is None or node is None or not 0 < node < engine.nodes:
-        raise ParamsError(
-            f"--node must be 1 to {engine.nodes - 1}, with engine.nodes and engine.address in params.yaml"
-        )
+    assert engine.address is not None, "several nodes have one"
     logs = Path("work/following")
     logs.mkdir(parents=True, exist_ok=True)
     processes = {}

@@ -164,8 +164,8 @@ def _learn(
 
 
 def _seed(stage: Stage, iteration: int) -> int:
-    """Of one iteration; seed 0's second iteration must not be seed 1's first."""
-    return stage.params.seed * 1009 + iteration
+    """Of one iteration; seed 0's second iteration must not be seed 1's first. It is of 32 bits, as numpy wants it."""
+    return (stage.params.seed * 1009 + iteration) % (1 << 32)
 
 
 def _by_problem(candidates: Sequence[Candidate], verdicts: Sequence[Verdict]) -> dict[str, list[Exemplar]]:

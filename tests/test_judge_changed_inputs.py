@@ -32,6 +32,16 @@ def test_a_change_of_any_size_may_be_rounded_otherwise_but_not_left_out(size: fl
     assert mismatch(BEFORE + np.float32(size / 2) * STEP, theirs, BEFORE)
 
 
+def test_a_state_is_not_multiplied_in_bfloat16() -> None:
+    left, right = (np.random.default_rng(seed).standard_normal((32, 32)).astype(np.float32) for seed in (2, 3))
+    few_bits = [(values.view(np.uint32) + 0x8000 & 0xFFFF0000).view(np.float32) for values in (left, right)]
+    theirs, ours, other_order = left @ right, few_bits[0] @ few_bits[1], left[:, ::-1] @ right[::-1]
+    before = np.zeros_like(theirs)
+    spec = TensorSpec.from_json(["float32", [32, 32]])
+    assert not mismatch(other_order.reshape(-1), theirs.reshape(-1), before.reshape(-1), spec)
+    assert mismatch(ours.reshape(-1), theirs.reshape(-1), before.reshape(-1), spec)
+
+
 def test_what_only_rounding_changes_may_be_left_alone() -> None:
     assert not mismatch(BEFORE, np.nextafter(BEFORE, np.float32(2)), BEFORE)
 

@@ -37,6 +37,9 @@ def edited(tmp_path):
             "contrastive_rl.exemplars", "best", "'buckets', 'islands', 'random' or 'none'", id="not one of the choices"
         ),
         pytest.param("contrastive_rl.reward_clip", float("nan"), "finite", id="not a number"),
+        pytest.param("contrastive_rl.reward_clip", 0.5, "greater than 0.5", id="no room for speed"),
+        pytest.param("seed", -1, "greater than or equal to 0", id="a negative seed"),
+        pytest.param("seed", 1 << 32, "less than 4294967296", id="a seed of more than 32 bits"),
         pytest.param("judge.device", "gpu", "pattern", id="unknown device"),
         pytest.param("extra", {}, "unknown key", id="unknown section"),
     ],
@@ -47,6 +50,25 @@ def test_a_mistake_is_named_with_its_dotted_path_and_value(edited, key, value, s
     assert f"  {key}: " in str(caught.value)
     assert said in str(caught.value)
     assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("node-0:29400", None),
+        ("node-0:65535", None),
+        ("node-0:65536", "the port must be 1 to 65535"),
+        ("node-0:0", "the port must be 1 to 65535"),
+        ("node-0", "pattern"),
+    ],
+)
+def test_an_address_has_a_port_that_there_is(edited, address, said):
+    path = edited({"engine": {"address": address}})
+    if said is None:
+        assert load_params(path).engine.address == address
+    else:
+        with pytest.raises(ParamsError, match=rf"engine\.address: .*{said}.*{address}"):
+            load_params(path)
 
 
 ENDPOINT = {

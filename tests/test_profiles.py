@@ -11,7 +11,9 @@ import yaml
 from flows.parts.sampling import BATCH
 from flows.workspace import make_workspace
 from tasks.errors import ParamsError
+from tasks.judge.baselines import NEED_CUDA
 from tasks.params import Params, apply_profile, load_params, read_document
+from tasks.params.consistency import BASELINES_OF_GPUS
 from tasks.training.architectures import ARCHITECTURES, Architecture
 from tasks.training.footprint import Setup, footprint, sampling_bytes
 
@@ -134,6 +136,22 @@ def test_every_profile_for_a_gpu_is_said_to_be_for_one_of_that_memory():
         ),
         ({"policy.adapter": {"rank": 8, "alpha": 16}}, "policy.adapter: must be null without a model"),
         ({"policy.model": "m", "policy.adapter": {"rank": 0, "alpha": 16}}, "policy.adapter.rank"),
+        (
+            {"evaluate.baselines": ["compile", "cuda_graph"]},
+            "evaluate.baselines: must not hold cuda_graph where judge.device is cpu",
+        ),
+        (
+            {"evaluate.baselines": ["compile_reduce_overhead"], "judge.ray": "auto"},
+            "evaluate.baselines: must not hold compile_reduce_overhead where judge.device is cpu",
+        ),
+        (
+            {"contrastive_rl.groups_at_once": 1, "judge.device": "cuda"},
+            "contrastive_rl.groups_at_once: must be null where judge.device is cuda",
+        ),
+        (
+            {"contrastive_rl.groups_at_once": 1, "judge.device": "cuda:1", "engine": {"processes": 2}},
+            "contrastive_rl.groups_at_once: must be null where judge.device is cuda:1",
+        ),
         ({"policy.weights": "float16"}, "policy.weights"),
         ({"policy.attention": "magic"}, "policy.attention"),
     ],
@@ -142,6 +160,26 @@ def test_every_profile_for_a_gpu_is_said_to_be_for_one_of_that_memory():
 def test_what_cannot_go_together_is_refused(tmp_path, changes, said):
     with pytest.raises(ParamsError, match=re.escape(said)):
         make_workspace(tmp_path, changes=changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"evaluate.baselines": ["cuda_graph"], "judge.device": "cuda:0"}, id="graphs on a GPU"),
+        pytest.param({"contrastive_rl.groups_at_once": 1, "judge.device": "cuda:1"}, id="a GPU for the judge alone"),
+        pytest.param(
+            {"contrastive_rl.groups_at_once": 1, "judge.device": "cuda", "judge.ray": "auto"}, id="judges of a cluster"
+        ),
+        # On a machine with a GPU the policy samples there, so that only the stage itself can tell.
+        pytest.param({"contrastive_rl.groups_at_once": 1}, id="the processor for the judge"),
+    ],
+)
+def test_what_goes_together_on_some_machine_is_not_refused(tmp_path, changes):
+    make_workspace(tmp_path, changes=changes)
+
+
+def test_what_is_refused_on_a_processor_is_what_the_judge_cannot_time_there():
+    assert BASELINES_OF_GPUS == NEED_CUDA
 
 
 def test_the_default_is_the_profile_for_the_processor(chosen):

@@ -1,5 +1,7 @@
 """Several updates of the weights from one batch of rollouts, measured against the weights that sampled it."""
 
+from collections import defaultdict
+
 import pytest
 import torch
 
@@ -72,6 +74,50 @@ def test_clipping_engages_in_later_updates_only(tmp_path):
     assert max(row["clipped"] for row in tight) > 0
     assert all(row["clipped"] == 0 for row in loose)
     assert tight[-1]["loss"] != loose[-1]["loss"]
+
+
+@pytest.fixture
+def later_tokens(monkeypatch) -> dict[int, list[bool]]:
+    """Of every step, whether each token of its later updates was clipped; nothing is noted of their parts."""
+    found: dict[int, list[bool]] = defaultdict(list)
+    compute = ContrastiveTrainer.compute_loss
+
+    def watched(self, model, inputs, *others, **named):
+        loss = compute(self, model, inputs, *others, **named)
+        ratio = (torch.cat(self._logps) - inputs["old_per_token_logps"]).exp()
+        pushed = inputs["advantages"][:, None].sign()
+        clipped = ((ratio - 1) * pushed > self._params.clip_epsilon)[inputs["completion_mask"].bool()]
+        if self.state.global_step % self._params.updates_per_step:
+            found[self._number] += clipped.tolist()
+        return loss
+
+    monkeypatch.setattr(ContrastiveTrainer, "compute_loss", watched)
+    return found
+
+
+@pytest.mark.parametrize("rows", [None, 1, 3], ids=["whole", "row by row", "uneven parts"])
+def test_the_share_that_was_clipped_is_of_all_tokens_of_the_later_updates(tmp_path, later_tokens, rows):
+    steps, _ = train(tmp_path, updates_per_step=3, clip_epsilon=1e-3, micro_batch_size=rows)
+    shares = [sum(later_tokens[row["step"]]) / len(later_tokens[row["step"]]) for row in steps]
+    assert [row["clipped"] for row in steps] == pytest.approx(shares)
+    assert max(shares) > 0
+
+
+def test_an_update_that_did_not_fit_into_memory_is_counted_once(tmp_path, monkeypatch):
+    whole, _ = train(tmp_path / "whole", updates_per_step=2, clip_epsilon=1e-3, micro_batch_size=2)
+    backward, failed = ContrastiveTrainer._accumulate, []
+
+    def scarce(self, loss):
+        if self.state.global_step == 5 and self._step % 2 and not failed:  # the second group of a later update
+            failed.append(loss)
+            raise torch.OutOfMemoryError("too large")
+        backward(self, loss)
+
+    monkeypatch.setattr(ContrastiveTrainer, "_accumulate", scarce)
+    halved, _ = train(tmp_path / "halved", updates_per_step=2, clip_epsilon=1e-3, micro_batch_size=2)
+    assert failed
+    assert [row["clipped"] for row in halved] == pytest.approx([row["clipped"] for row in whole], abs=0.02)
+    assert halved[2]["rows_at_once"] == 1
 
 
 def test_one_update_is_never_clipped_and_says_nothing_about_it(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.parts.journal import Journal
+from tasks.errors import RecordError
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.islands import Islands
 from tasks.variants.candidate import Candidate
@@ -22,6 +23,9 @@ class Drawn:
 
         Args:
             done_steps: later ones are drawn again, and what they found must not be in the pool before that.
+
+        Raises:
+            RecordError: if a line is damaged, or a step's text is not there.
         """
         # Steps before the newest checkpoint are not taken again.
         remedy = f"delete {folder}: the stage begins anew"
@@ -29,7 +33,12 @@ class Drawn:
         self._steps = Journal(folder / "rollouts.jsonl", remedy=remedy)
         self._steps.keep(lambda row: row["step"] <= done_steps)
         self.candidates = {row["candidate_id"]: Candidate.from_json(row) for row in self._texts.rows}
-        self.kept = [self.candidates[row["candidate_id"]] for row in self._steps.rows]
+        names = [row["candidate_id"] for row in self._steps.rows]
+        if lost := [name for name in names if name not in self.candidates]:
+            raise RecordError(
+                f"{self._steps.path} names the candidate {lost[0]}, whose text is not in {self._texts.path}; {remedy}"
+            )
+        self.kept = [self.candidates[name] for name in names]
 
     def note_texts(self, candidates: Sequence[Candidate]) -> None:
         """Before they are judged, so that no verdict is ever without its text."""

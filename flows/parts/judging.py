@@ -61,7 +61,10 @@ class Court:
         """Verdicts of this run, in the order they were reached."""
 
     def judge(self, candidates: Sequence[Candidate], *, desc: str | None = None) -> list[Verdict]:
-        """A verdict for each candidate, in the order given; with a progress bar when there is a description."""
+        """A verdict for each candidate, in the order given; with a progress bar when there is a description.
+
+        Where one cannot be judged, those that are being judged by then are kept before its error is raised.
+        """
         # Problem by problem: what is known of a reference is kept for the last few only.
         places = {problem_id: place for place, problem_id in enumerate(dict.fromkeys(c.problem_id for c in candidates))}
         by_problem = sorted(candidates, key=lambda candidate: places[candidate.problem_id])
@@ -69,6 +72,18 @@ class Court:
         reused = {c.candidate_id: self._known[c.candidate_id] for c in candidates if c.candidate_id not in todo}
         bar = progress(desc, total=len(todo), unit="candidate") if desc and todo else None
         fresh: list[Verdict] = []
+
+        def keep(verdict: Verdict) -> None:
+            self._journal.append([verdict.to_json()])
+            self._known[verdict.candidate_id] = self.own[verdict.candidate_id] = verdict
+            self._note_best(verdict)
+            if verdict.status is Status.CHEATED:
+                self._record.hack(todo[verdict.candidate_id], verdict)
+            fresh.append(verdict)
+            if len(fresh) >= HISTORY_BATCH:
+                self._record.verdicts(fresh)
+                fresh.clear()
+
         # The history is told of the candidates first: a verdict must never stand there without its text.
         self._record.candidates(candidates)
         self._record.verdicts(list(reused.values()))
@@ -76,21 +91,20 @@ class Court:
             futures = [pool.submit(self._judge_patiently, candidate) for candidate in todo.values()]
             try:
                 for future in as_completed(futures):
-                    verdict = future.result()
-                    self._journal.append([verdict.to_json()])
-                    self._known[verdict.candidate_id] = self.own[verdict.candidate_id] = verdict
-                    self._note_best(verdict)
-                    if verdict.status is Status.CHEATED:
-                        self._record.hack(todo[verdict.candidate_id], verdict)
-                    fresh.append(verdict)
-                    if len(fresh) >= HISTORY_BATCH:
-                        self._record.verdicts(fresh)
-                        fresh = []
+                    keep(future.result())
                     if bar is not None:
                         bar.update()
-            finally:
+            except BaseException:
                 for future in futures:
                     future.cancel()
+                # The pool ends when those that are being judged are done, so that keeping them takes no longer.
+                for future in as_completed(futures):
+                    if not future.cancelled() and future.exception() is None:
+                        verdict = future.result()
+                        if verdict.candidate_id not in self._known:
+                            keep(verdict)
+                raise
+            finally:
                 self._record.verdicts(fresh)
         if bar is not None:
             bar.close()

@@ -15,7 +15,6 @@ from tasks.judge.equality import (
     GROSS_SHARE,
     MANY,
     OWN_ERROR_FACTOR,
-    TINY,
     Comparison,
     allowed_share,
     as_array,
@@ -25,6 +24,7 @@ from tasks.judge.equality import (
     pieces_of_rows,
     rms_of_rows,
     rows_of,
+    tiny,
     widened,
 )
 from tasks.judge.wire import TensorSpec, offsets
@@ -121,7 +121,7 @@ def _compare_floats(
     by_value: bool,
 ) -> Comparison:
     """Piece after piece, of whole rows: what is computed takes ten times the memory of the outputs."""
-    worst, words, num_off, num_gross = -1.0, "", 0, 0
+    worst, words, num_off, num_gross, num_finite = -1.0, "", 0, 0, 0
     for at, num_here in pieces_of_rows(ours, num_rows):
         with np.errstate(all="ignore"):  # not a number is what one finds in others' outputs
             own, truth = ours[at].astype(np.float64), theirs[at].astype(np.float64)
@@ -136,14 +136,15 @@ def _compare_floats(
                 f"the worst {float(own[most]):.6g} for {float(truth[most]):.6g} "
                 f"(error {float(error[most]):.2g}, allowed {float(allowed[most]):.2g})"
             )
+        num_finite += int(of_all(np.sum, np.isfinite(truth)))
         if by_value:
-            num_gross += _num_gross(error, truth, exact[at], moved[at])
-    is_rare = worst <= RARE_ERROR and num_off <= RARE * ours.size
+            num_gross += _num_gross(error, truth, exact[at], moved[at], tiny(spec))
+    is_rare = worst <= RARE_ERROR and num_off <= RARE * num_finite
     if not is_rare and worst > 1.0:
         return Comparison(max_error=worst, detail=f"{num_off} of {ours.size} values are off, {words}")
-    share = num_gross / ours.size
+    share = num_gross / max(num_finite, 1)
     if share > MANY:
-        words = f"{share:.0%} of {ours.size} values are off by more than {GROSS_SHARE:.1%} of themselves"
+        words = f"{share:.0%} of {num_finite} values are off by more than {GROSS_SHARE:.1%} of themselves"
         return Comparison(max_error=share / MANY, detail=words)
     return Comparison(max_error=min(worst, 1.0))
 
@@ -168,7 +169,7 @@ def _allowed(
     own_errors = of_rows(np.max, own.reshape(num_rows, -1))
     by_rows = np.maximum(allowed_share(spec) * scales, OWN_ERROR_FACTOR * own_errors)
     items_per_row = exact.size // num_rows
-    return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), float(TINY)))
+    return np.maximum(allowed_share(spec) * magnitude, np.maximum(np.repeat(by_rows, items_per_row), tiny(spec)))
 
 
 def _ratio(ours: np.ndarray, theirs: np.ndarray, error: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -181,11 +182,11 @@ def _ratio(ours: np.ndarray, theirs: np.ndarray, error: np.ndarray, allowed: np.
     return found
 
 
-def _num_gross(error: np.ndarray, theirs: np.ndarray, exact: np.ndarray, moved: np.ndarray) -> int:
+def _num_gross(error: np.ndarray, theirs: np.ndarray, exact: np.ndarray, moved: np.ndarray, least: float) -> int:
     """How many values are off by a good part of themselves that rounding does not explain."""
     with np.errstate(all="ignore"):
         explained = np.maximum(2 * moved, OWN_ERROR_FACTOR * np.abs(theirs - exact))
-        is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), TINY)
+        is_off = error > np.maximum(np.maximum(GROSS_SHARE * np.abs(exact), explained), least)
     return int(of_all(np.sum, is_off))
 
 

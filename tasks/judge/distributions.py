@@ -367,20 +367,20 @@ _MOVES: dict[str, _Move] = {
     "one_sided": _one_sided,
     "unlike_constants": _unlike_constants,
     "signs": _signs,
-    "small": _small,
-    "rare_signs": _rare_signs,
     "large": _large,
     "outliers": _outliers,
-    "beyond": _beyond,
+    "raised": _raised,
+    MISSING: _missing,
+    INFINITE: _infinite,
     "other_whole": _other_whole,
+    "small": _small,
+    "rare_signs": _rare_signs,
+    "beyond": _beyond,
     FARTHER_PLACES: _farther_places,
     NOWHERE: _nowhere,
-    "raised": _raised,
     "lowered": _lowered,
     "few_unlike_constants": _few_unlike_constants,
     "negated": _negated,
-    MISSING: _missing,
-    INFINITE: _infinite,
 }
 _MOVES_OF: dict[str, tuple[str, ...]] = {
     "constant": ("unlike_constants", "few_unlike_constants"),
@@ -395,3 +395,5 @@ _ALIKE = ("negated", "large", "small", "beyond", "raised", "lowered")
 """Moves that leave equal values equal."""
 DISTRIBUTIONS = tuple(name for name in _MOVES if name != NOWHERE)
 """The most telling first."""
+NUM_TELLING = 1 + DISTRIBUTIONS.index("other_whole")
+"""Of these: they come however long a reference takes."""

@@ -6,7 +6,7 @@ loop over a few thousand summands, Winograd or a fast exponential needs that; an
 about twenty times as much. Where this rule is too coarse or too strict, close_look.py decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,9 +26,12 @@ GROSS_SHARE, MANY = 2.0**-7, 0.1
 AT_ONCE_BYTES = 64 << 20
 """Of outputs whose errors are computed together: on the way they take four times as much."""
 PIECE_ITEMS, DEVICE_PIECE_ITEMS = 1 << 17, 1 << 25
-TINY = np.finfo(np.float32).tiny
+LEAST_SQUARE = 1e-290
+"""A sum of squares below this may have lost some of them, which double precision has no numbers for."""
 _EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 _EPSILON |= {"complex128": _EPSILON["float64"], "complex64": _EPSILON["float32"]}
+_TINY = dict.fromkeys(_EPSILON, float(np.finfo(np.float32).tiny))
+_TINY |= dict.fromkeys(("float64", "complex128"), float(np.finfo(np.float64).tiny))
 _WIDE = dict.fromkeys(_EPSILON, "float64") | {"complex64": "complex128", "complex128": "complex128"}
 _PARTS = {"complex64": np.float32, "complex128": np.float64}
 
@@ -110,7 +113,7 @@ def errors_at_once(
                 squares = on_host(of_rows(np.sum, np.square(theirs, dtype=np.float64)))
                 difference = on_host(of_rows(np.max, np.abs(ours - theirs)))  # NaN where there is one
                 base = max(OWN_ERROR_FACTOR * own_error, allowed_share(spec)) * np.sqrt(squares / theirs.shape[1])
-                errors = np.where(np.isfinite(base) & (base > 0), difference / base, np.inf)
+                errors = np.where(np.isfinite(base) & (squares > LEAST_SQUARE), difference / base, np.inf)
                 errors[difference == 0] = 0.0
             else:
                 errors = np.where(on_host(of_rows(np.any, ours != theirs)), np.inf, 0.0)
@@ -133,19 +136,20 @@ def is_same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def rows_agree(actual: np.ndarray, truth: np.ndarray, specs: Sequence[TensorSpec]) -> bool:
-    """Whether the allowance would do on a scale of its own for every row, a slice along the first dimension."""
+    """Whether the allowance would do on a scale of its own for every row, a slice along the first dimension.
+
+    To be asked where outputs are equal otherwise: infinities, and what is not a number, are where they have to be.
+    """
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
         if not is_inexact(spec) or rows_of(spec) == 1:
             continue
         ours, theirs = (as_array(block, spec, start).reshape(rows_of(spec), -1) for block in (actual, truth))
         with np.errstate(all="ignore"):
             difference = np.abs(ours - theirs)
-            scales = np.sqrt(_row_squares(theirs) / theirs.shape[1])
-            off = ~(of_rows(np.max, difference) <= allowed_share(spec) * scales)
-            rows = np.flatnonzero(on_host(off & np.isfinite(scales)))
-            if rows.size:
-                rows = np.asarray(rows, like=difference)
-                allowed = np.maximum(allowed_share(spec) * np.abs(theirs[rows]), TINY)
+            by_rows = np.maximum(allowed_share(spec) * _scales_of_rows(theirs), tiny(spec))
+            # The difference of two infinities is no number, which says that a row is off, but not that a value is.
+            for rows in _rows_at_once(of_rows(np.max, difference) <= by_rows, theirs):
+                allowed = np.maximum(allowed_share(spec) * np.abs(theirs[rows]), by_rows[rows][:, None])
                 if of_all(np.any, difference[rows] > allowed):
                     return False
     return True
@@ -156,12 +160,13 @@ def differ_grossly(actual: np.ndarray, truth: np.ndarray, specs: Sequence[Tensor
     for spec, start in zip(specs, offsets(specs)[0], strict=True):
         if is_inexact(spec) and spec.num_items:
             ours, theirs = (as_array(block, spec, start) for block in (actual, truth))
-            num_off = 0
+            num_off = num_finite = 0
             with np.errstate(all="ignore"):
                 for at in pieces(theirs):
-                    is_off = np.abs(ours[at] - theirs[at]) > np.maximum(GROSS_SHARE * np.abs(theirs[at]), TINY)
+                    is_off = np.abs(ours[at] - theirs[at]) > np.maximum(GROSS_SHARE * np.abs(theirs[at]), tiny(spec))
                     num_off += int(of_all(np.sum, is_off))
-            if num_off > MANY * theirs.size:
+                    num_finite += int(of_all(np.sum, np.isfinite(theirs[at])))
+            if num_off > MANY * num_finite:
                 return True
     return False
 
@@ -179,6 +184,11 @@ def is_inexact(spec: TensorSpec) -> bool:
 def epsilon(spec: TensorSpec) -> float:
     """The distance from 1 to the next number of the dtype."""
     return _EPSILON[spec.dtype]
+
+
+def tiny(spec: TensorSpec) -> float:
+    """What a value may be off in any case: numbers below this are not exact themselves."""
+    return _TINY[spec.dtype]
 
 
 def allowed_share(spec: TensorSpec) -> float:
@@ -285,6 +295,23 @@ def _finite_sizes(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), np.abs(values), 0.0)
 
 
+def _scales_of_rows(matrix: np.ndarray) -> np.ndarray:
+    """As rms_of_rows, but computed in less time for rows that are nothing special."""
+    squares = _row_squares(matrix)
+    scales = np.sqrt(squares / matrix.shape[1])
+    for rows in _rows_at_once(np.isfinite(squares) & (squares > LEAST_SQUARE), matrix):
+        scales[rows] = rms_of_rows(matrix[rows].astype(np.float64))
+    return scales
+
+
+def _rows_at_once(is_done: np.ndarray, matrix: np.ndarray) -> Iterator[np.ndarray]:
+    """The indices of the rows that are not done, as many at a time as stay in the cache."""
+    rows = np.flatnonzero(on_host(~is_done))
+    step = max(1, _piece_items(matrix) // matrix.shape[1])
+    for first in range(0, rows.size, step):
+        yield np.asarray(rows[first : first + step], like=matrix)
+
+
 def _row_squares(matrix: np.ndarray) -> np.ndarray:
     """The sum of each row's squares, in double precision."""
     if is_on_host(matrix):
@@ -308,7 +335,7 @@ def _compare_floats(ours: np.ndarray, theirs: np.ndarray, spec: TensorSpec, own_
         worst = _largest_difference(ours, theirs)
     if worst <= base:  # never for NaN
         return Comparison(max_error=worst / base if base > 0 else 0.0)
-    return _compare_carefully(ours, theirs, base, allowed_share(spec))
+    return _compare_carefully(ours, theirs, max(base, tiny(spec)), allowed_share(spec))
 
 
 def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
@@ -363,7 +390,7 @@ def _compare_carefully(ours: np.ndarray, theirs: np.ndarray, base: float, elemen
         )
     with np.errstate(all="ignore"):
         error = np.where(finite, np.abs(ours - theirs), 0.0)
-        allowed = np.maximum(element * np.where(finite, np.abs(theirs), 0.0), max(base, float(TINY)))
+        allowed = np.maximum(element * np.where(finite, np.abs(theirs), 0.0), base)
         ratio = error / allowed
     at = place_of(np.argmax, ratio)
     if ratio[at] <= 1.0:

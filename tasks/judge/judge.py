@@ -294,7 +294,7 @@ class Judge:
         memory_share: float,
     ) -> None:
         params = self._params
-        cpu_s = 2 * params.timeout_s + (params.long.window_s if params.tier == "long" else 0.0)
+        cpu_s = 3 * params.timeout_s + (params.long.window_s if params.tier == "long" else 0.0)
 
         def spawn() -> WorkerProcess:
             return server.spawn(

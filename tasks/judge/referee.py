@@ -169,6 +169,7 @@ class Examination:
             found, steady = self._window_timing(take_round)
         else:
             found, steady = self._screen_timing(take_round, stopwatch.rounds)
+        self._pair.allow_time()  # how many more calls there are is our choice, and more where a reference takes more
         trials.try_moved_again()  # before it is called unstable, which says that it is right
         trials.require_kept_one()
         self._evidence.passed("timed_outputs", f"{trials.num_timed} timed calls compared")

@@ -339,10 +339,10 @@ class Trials:
             ours, theirs = (inputs[: block.size] for inputs in self._pair.inputs_by_now(slot=slot))
             if is_same(theirs, block) and not (is_unchanged and is_same(ours, block)):
                 self._evidence.refuse("inputs_unchanged", Status.WRONG_OUTPUT, "the candidate changed its inputs")
-            specs = self._study.inputs.specs
+            specs, own_error = self._study.inputs.specs, self._study.yardstick.own_error_of_inputs
             for index, (spec, start) in enumerate(zip(specs, offsets(specs)[0], strict=True)):
                 here = slice(start, start + spec.num_bytes)
-                if mismatch := change_mismatch(ours[here], theirs[here], block[here], spec):
+                if mismatch := change_mismatch(ours[here], theirs[here], block[here], spec, own_error=own_error):
                     words = f"the reference changes input {index}, and the candidate not like that"
                     self._evidence.refuse("inputs_changed", Status.WRONG_OUTPUT, f"{words}: {mismatch}")
 

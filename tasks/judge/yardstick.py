@@ -17,6 +17,8 @@ LEAST_CHANGE = 4.0
 # Where rounding alone changes this share of the output, a comparison tells nothing. Moved inputs are our choice, and
 # must leave much less room.
 MAX_OWN_ERRORS = {"fp32": (1e-2, 1e-4), "tf32": (3e-2, 1e-2), "fp16": (5e-2, 2e-2), "bf16": (1e-1, 5e-2)}
+LOW_ERROR_OF_INPUTS = 2.0**-8
+"""Of inputs that are written to, where less than single precision is computed in, whatever outputs tell of it."""
 _HALVES = {"float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -38,6 +40,12 @@ class Yardstick:
         names = {precision, *(_HALVES.get(spec.dtype, "fp32") for spec in specs)}
         plain, moved = zip(*(MAX_OWN_ERRORS[name] for name in names), strict=True)
         self._max_own_errors = max(plain), max(moved)
+
+    @property
+    def own_error_of_inputs(self) -> float:
+        """What the reference may be off in inputs that it writes to: as much as in any output."""
+        known = max(max(errors) for errors in self._own_errors.values())
+        return known if self._is_strict else max(known, LOW_ERROR_OF_INPUTS)
 
     def learn(self, distribution: str, own_errors: Sequence[float]) -> bool:
         """Take up the reference's own error, unless it is so large that a comparison would tell nothing."""

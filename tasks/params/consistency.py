@@ -3,13 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
+BASELINES_OF_GPUS = ("compile_reduce_overhead", "cuda_graph")
+"""What the judge times on GPUs only (tasks/judge/baselines.py)."""
+
 
 def inconsistencies(document: Mapping[str, Any]) -> list[str]:
     """A line for everything that does not fit together, beginning with its dotted path.
 
     Works on the document as it was read, so that these mistakes are told beside wrong keys and values.
     """
-    return [*_policy(_section(document, "policy")), *_micro_batches(document), *_repetitions(document)]
+    return [
+        *_policy(_section(document, "policy")),
+        *_micro_batches(document),
+        *_baselines(document),
+        *_judging_meanwhile(document),
+        *_repetitions(document),
+    ]
 
 
 def _policy(policy: Mapping[str, Any]) -> Iterator[str]:
@@ -30,6 +39,31 @@ def _micro_batches(document: Mapping[str, Any]) -> Iterator[str]:
         batch = _section(document, section).get("batch_size")
         if _is_count(micro) and _is_count(batch) and batch % micro:
             yield f"{section}.batch_size: must be a multiple of sft.micro_batch_size {micro} (got {batch})"
+
+
+def _baselines(document: Mapping[str, Any]) -> Iterator[str]:
+    asked = _section(document, "evaluate").get("baselines")
+    if _section(document, "judge").get("device", "cpu") == "cpu" and isinstance(asked, Sequence):
+        refused = [name for name in BASELINES_OF_GPUS if name in asked]
+        if refused:
+            yield (
+                f"evaluate.baselines: must not hold {' or '.join(refused)} where judge.device is cpu, on which there "
+                f"are no graphs to capture (got {asked!r})"
+            )
+
+
+def _judging_meanwhile(document: Mapping[str, Any]) -> Iterator[str]:
+    """On a GPU that samples; where the judge has the processor, only the stage knows whether the sampler has it too."""
+    judge, at_once = _section(document, "judge"), _section(document, "contrastive_rl").get("groups_at_once")
+    processes = _section(document, "engine").get("processes", 1)
+    device, _, number = str(judge.get("device")).partition(":")
+    samples = not number or (number.isdecimal() and _is_count(processes) and int(number) < processes)
+    if at_once is not None and judge.get("ray") in (None, "local") and device == "cuda" and samples:
+        yield (
+            f"contrastive_rl.groups_at_once: must be null where judge.device is {judge['device']}, since groups would "
+            f"be judged beside those that are sampled there; or give judge.device or judge.ray devices of the judge's "
+            f"own (got {at_once!r})"
+        )
 
 
 def _repetitions(document: Mapping[str, Any]) -> Iterator[str]:

@@ -6,11 +6,17 @@ computes with another AdamW, and a generator other than the sampler draws other 
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from tasks.params.fields import Count, Positive, section
 
 Generator = Literal["sampler", "continuous_batching", "vllm"]
+
+
+def _with_a_port_that_there_is(address: str) -> str:
+    if not 0 < int(address.rpartition(":")[2]) < 1 << 16:
+        raise ValueError("the port must be 1 to 65535")
+    return address
 
 
 @section
@@ -20,7 +26,9 @@ class EngineParams:
     processes: Count = 1
     """Processes of a node that train together, one a GPU."""
     nodes: Count = 1
-    address: Annotated[str, Field(pattern=r"^[^\s:]+:\d+$")] | None = None
+    address: (
+        Annotated[str, Field(pattern=r"^[^\s:]+:[0-9]{1,5}$"), AfterValidator(_with_a_port_that_there_is)] | None
+    ) = None
     """host:port of the node the stage runs on, at which those of other nodes find it."""
     zero_stage: Literal[0, 1, 2, 3] = 0
     """What DeepSpeed shares out: 1 the optimiser's state, 2 gradients too, 3 weights too; 0 does without DeepSpeed."""

@@ -176,8 +176,12 @@ class ContrastiveRLParams:
     learning_rate: Positive
     exemplars: Literal["buckets", "islands", "random", "none"]
     """How earlier kernels are chosen for the prompt; all but "buckets" are the paper's ablations."""
-    reward_clip: Positive
-    """k of the paper: normalised rewards are clipped to [-k, k]."""
+    reward_clip: Annotated[Real, Field(gt=0.5)]
+    """k of the paper: normalised rewards are clipped to [-k, k].
+
+    What is correct earns at least -k + 0.5. At 0.5 that is as much as the usual speed earns, 0, so that nothing slower
+    would earn less; at 0.25 it is k itself, and speed would be worth nothing.
+    """
     kl_beta: Annotated[Real, Field(ge=0)]
     """Weight of the KL penalty against the policy that the stage starts from."""
     clip_epsilon: Positive
@@ -223,7 +227,8 @@ class EvaluateParams:
 
 @section
 class Params:
-    seed: Integer
+    seed: Annotated[Integer, Field(ge=0, lt=1 << 32)]
+    """What numpy takes for one."""
     problems: ProblemsParams
     judge: JudgeParams
     policy: PolicyParams

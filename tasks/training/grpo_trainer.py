@@ -81,6 +81,7 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         self._groups: list[dict[str, Tensor]] = []
         self._sampled_for = 0
         self._logps: list[Tensor] = []
+        self._clipped: dict[tuple[int, int], Tensor] = {}
 
     def penalise_divergence(self, reference_model: PreTrainedModel, *, weight: float) -> None:
         """Add a KL penalty against a model in memory; TRL itself would load one by its name."""
@@ -100,9 +101,28 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         self._logps = []
         loss = super().compute_loss(model, inputs, *others, **named)
         if self._params.updates_per_step > 1:
-            inputs.setdefault("old_per_token_logps", torch.cat(self._logps))
-            self._metrics["train"]["clipped"].append(self._metrics["train"]["clip_ratio/region_mean"][-1])
+            logps = torch.cat(self._logps)
+            inputs.setdefault("old_per_token_logps", logps)
+            if self.state.global_step % self._params.updates_per_step:  # the first update's ratio is 1
+                self._note_clipped(inputs, logps)
         return loss
+
+    def _note_clipped(self, group: dict[str, Tensor], logps: Tensor) -> None:
+        """The share of tokens that the later updates of the step have clipped so far, in all processes and groups.
+
+        TRL's own means count each part of a group the same, however few tokens it has.
+        """
+        ratio = (logps - group["old_per_token_logps"]).exp()
+        advantages = group["advantages"].unsqueeze(1)
+        is_below = (ratio < 1 - self.epsilon_low) & (advantages < 0)
+        is_above = (ratio > 1 + self.epsilon_high) & (advantages > 0)
+        mask = group["completion_mask"].bool()
+        counts = torch.stack([((is_below | is_above) & mask).sum(), mask.sum()])
+        # By their place, so that a group that is computed again, in smaller parts, counts once.
+        place = (self.state.global_step, self._step % self.args.gradient_accumulation_steps)
+        self._clipped[place] = self.accelerator.reduce(counts, reduction="sum")
+        clipped, tokens = torch.stack([*self._clipped.values()]).sum(dim=0).tolist()
+        self._metrics["train"]["clipped"] = [clipped / max(tokens, 1)]
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
         found = super()._get_per_token_logps_and_entropies(*arguments, **named)
@@ -125,6 +145,7 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
         except CudaL1Error:
             self._save_whole_steps()
             raise
+        self._clipped = {}
         size = self._params.group_size
         return [
             _trimmed({name: value[start : start + size] for name, value in batch.items() if value.dim()})

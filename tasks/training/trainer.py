@@ -65,7 +65,7 @@ def trainer_config(
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing", category=FutureWarning)
     config = kind(
         output_dir=str(checkpoints),
-        seed=seed,
+        seed=seed % ((1 << 32) - team().size + 1),  # GRPO's adds the process's number, and numpy takes 32 bits
         use_cpu=not on_cuda,
         bf16=on_cuda,
         gradient_checkpointing=gradient_checkpointing,
