@@ -5,7 +5,7 @@ Neither a stage nor the command line: `cuda-l1 optimize` and the benchmark of it
 
 from collections.abc import Callable, Sequence
 
-from flows.optimizing.judging import EFFECTS, FINAL, GRADIENTS, LONG, Judges, Record
+from flows.optimizing.judging import AFRESH, EFFECTS, FINAL, GRADIENTS, LONG, Judges, Record
 from flows.optimizing.outcome import NO_TIME, Outcome, Settings
 from tasks.errors import ProblemError, RecordError, RetryableError
 from tasks.judge.baselines import baseline_candidate, usable_baselines
@@ -13,13 +13,14 @@ from tasks.judge.long import told_bucket_means
 from tasks.judge.verdict import Speedup, Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
+from tasks.search.contributions import proposed_as
 from tasks.search.drop_in import DropIn, drop_in
 from tasks.search.effects import effects_case
 from tasks.search.found import Scored, contenders, ranked
 from tasks.search.given_up import reason_in, telling
 from tasks.search.gradients import gradient_case
 from tasks.search.proposers import Proposer
-from tasks.search.report import GRADIENTS_IN_WORDS, in_words, one_line, written_by
+from tasks.search.report import GRADIENTS_IN_WORDS, charges, found_in_words, in_words, one_line, written_by
 from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
 from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
@@ -30,7 +31,7 @@ NUM_AGAIN, NUM_FINAL = 4, 2
 ABOUT_EVEN = 1.1
 """What is not surely faster than this may be the reference beside itself, on a busy machine."""
 NOISY_TRIES = 2
-"""A verdict that is only unstable is asked for again: other work on the machine does that."""
+"""A verdict that other work on the machine may explain is asked for again."""
 
 
 class Optimization:
@@ -124,7 +125,7 @@ class Optimization:
         elif faster:
             outcome.unwritten = self._why_unwritten((winner or faster[0])[1])
         else:
-            outcome.unwritten = self._given_up
+            outcome.unwritten = self._given_up or self._why_none_is_faster()
         outcome.interrupted = self._search.is_stopped
         outcome.seconds = self._clock.elapsed_s
         return outcome
@@ -200,7 +201,7 @@ class Optimization:
                 )
                 continue
             if not verdict.is_correct:
-                self._note_given_up(scored, f"its drop-in was refused: {verdict.status}: {one_line(verdict.detail)}")
+                self._note_given_up(scored, f"its drop-in was refused: {found_in_words(verdict)}")
                 continue
             if _interval(final).low <= ABOUT_EVEN and self._has_given_up(made, scored):
                 continue
@@ -233,7 +234,7 @@ class Optimization:
             if undoubted is not None and self._is_time_over:
                 break
             candidate = self._texts.as_judged(made.judged)
-            step = f"timing the drop-in for {self._settings.window_s:g} s"
+            step = f"timing the drop-in in a window of {self._settings.window_s:g} s, besides checking and compiling it"
             verdict = self._judge(self._texts.judged, candidate, LONG, step=step)
             longer = Scored(candidate=candidate, verdict=verdict, rung=LONG)
             self.outcome.progress.scored.append(longer)
@@ -248,11 +249,25 @@ class Optimization:
         found = f"a drop-in was judged {in_words(_interval(faster))} over eager"
         verdict = self.outcome.gradients or self.outcome.long_verdict_on(faster)
         assert verdict is not None
-        words = in_words(verdict.timing.speedup) if verdict.timing else f"{verdict.status}: {one_line(verdict.detail)}"
+        words = found_in_words(verdict)
         if self.outcome.gradients is not None:
             return f"{found}, but its gradients are not those of the original: {words}"
         remedy = "; repeat it on a quieter machine, or leave the long timing out with --window-s 0"
         return f"{found}, but its long timing came to {words}{remedy if verdict.status is Status.UNSTABLE else ''}"
+
+    def _why_none_is_faster(self) -> str:
+        """What kept candidates from a drop-in that is faster; empty where they were not faster themselves."""
+        progress, (name, best) = self.outcome.progress, self.outcome.baseline
+        screened = [each.verdict for each in progress.at(SCREEN)]
+        if not any(verdict.is_correct for verdict in screened):
+            return _none_is_right(screened)
+        for _, final in self.outcome.finals:
+            made_of = proposed_as(final, ranked(progress.scored))
+            if made_of is not None and self._is_faster(made_of):
+                beaten = f", and the best baseline, {name}, {in_words(best)}" if name != "eager" else ""
+                words = f"its drop-in {found_in_words(final.verdict)}{beaten}"
+                return f"a candidate was judged {in_words(_interval(made_of))} over eager, but {words}"
+        return ""
 
     def _is_faster(self, scored: Scored) -> bool:
         return scored.interval is not None and scored.interval.low > self.outcome.baseline[1].high
@@ -270,13 +285,13 @@ class Optimization:
         verdict = self._judge(*effects_case(self._file, self._texts, made), EFFECTS, step=step)
         if verdict.status in (Status.CORRECT, Status.UNSTABLE):
             return True
-        is_comparable = verdict.status not in (Status.BAD_PROBLEM, Status.TIMEOUT)
-        words = "it returns other containers, or leaves other buffers or attributes than the original"
-        if not is_comparable:
-            words = "containers of outputs, buffers and attributes could not be compared"
-        words = f"{words}: {one_line(verdict.detail)}"
-        self.outcome.progress.failed[f"{scored.candidate.candidate_id[:8]} as a drop-in"] = words
-        return not is_comparable
+        if verdict.status in (Status.BAD_PROBLEM, Status.TIMEOUT):
+            words = f"containers of outputs, buffers and attributes could not be compared: {one_line(verdict.detail)}"
+            self.outcome.progress.failed[f"{scored.candidate.candidate_id[:8]} as a drop-in"] = words
+            return True
+        words = "its drop-in returns other containers, or leaves other buffers or attributes than the original"
+        self._note_given_up(scored, f"{words}: {one_line(verdict.detail)}")
+        return False
 
     def _has_right_gradients(self, made: DropIn) -> bool:
         problem, candidate = gradient_case(self._texts, made)
@@ -305,12 +320,30 @@ class Optimization:
                 if not left:
                     raise
                 continue
-            if verdict.status is not Status.UNSTABLE or (rung == LONG and self._is_time_over):
+            if not self._may_be_noise(verdict, rung) or (rung == LONG and self._is_time_over):
                 break
         if verdict.status is Status.BAD_PROBLEM and problem is self._texts.judged:
             raise ProblemError(f"{self._file.class_name} cannot be judged: {verdict.detail}")
         self._record.add(rung, verdict, elapsed_s=self._clock.elapsed_s)
         return verdict
+
+    def _may_be_noise(self, verdict: Verdict, rung: str) -> bool:
+        """Whether other work on the machine may be why it is not faster: it makes times vary, and calls uneven."""
+        if verdict.timing is None or rung not in AFRESH:
+            return verdict.status is Status.UNSTABLE
+        return bool(charges(verdict)) and verdict.timing.speedup.low <= self.outcome.baseline[1].high
+
+
+def _none_is_right(screened: Sequence[Verdict]) -> str:
+    """That no candidate is known to be right, with what is the matter with the first that is wrong."""
+    if not screened:
+        return "no candidate was judged"
+    refused = [verdict for verdict in screened if verdict.status is not Status.UNSTABLE]
+    what = "refused" if len(refused) == len(screened) else "refused or did not settle"
+    first = found_in_words((refused or screened)[0])
+    if len(screened) == 1:
+        return f"the only candidate was {what}: {first}"
+    return f"all {len(screened)} candidates were {what}, the first: {first}"
 
 
 def _interval(scored: Scored) -> Speedup:

@@ -1,5 +1,6 @@
 """That a file can get no drop-in, whatever is found, is said before anything is searched, and once more at the end."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -171,14 +172,23 @@ def test_a_module_that_is_another_one_each_time_is_searched_after_a_word(
 ) -> None:
     (folder / "softmax.py").write_text(SOURCE.replace(CLASS, DRAWN))
     assert main(["optimize", "softmax.py", *QUICK]) == 4
-    assert NO_DROP_IN in capsys.readouterr().err
-    assert "wrong_output" in (folder / "softmax-optimized" / "report.md").read_text()
+    said = capsys.readouterr()
+    assert NO_DROP_IN in said.err
+    words = "change this to get one: Softmax is another one each time that it is made"
+    report = (folder / "softmax-optimized" / "report.md").read_text()
+    assert "wrong_output" in report
+    assert f"No drop-in can be written for Softmax, whatever is found; {words}" in report
+    assert words in said.out
+    verdict = json.loads((folder / "softmax-optimized" / "verdict.json").read_text())
+    assert verdict["no_drop_in_because"].startswith("Softmax is another one each time that it is made")
 
 
 def test_of_a_module_that_can_get_one_nothing_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "softmax.py").write_text(SOURCE)
     assert main(["optimize", "softmax.py", *QUICK]) == 4
-    assert "no drop-in can be written" not in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "no drop-in can be written" not in (said.err + said.out).lower()
+    assert json.loads((folder / "softmax-optimized" / "verdict.json").read_text())["no_drop_in_because"] is None
 
 
 def test_what_was_found_all_the_same_is_said_at_the_end(tmp_path: Path) -> None:

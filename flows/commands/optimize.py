@@ -132,10 +132,10 @@ def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "t
         facts = survey(file)
         texts = problem_texts(file, facts, precision=arguments.precision)
         display.begin("looking what a drop-in has to compare")
-        if reason := obstacle(file, facts):
+        if no_drop_in := obstacle(file, facts):
             sys.stderr.write(
                 f"no drop-in can be written for {file.class_name}, so what follows only tells whether it can be "
-                f"faster; change this to get one: {reason}\n"
+                f"faster; change this to get one: {no_drop_in}\n"
             )
         try:
             outcome = _optimized(file, facts, texts, providers, out, arguments, settings, display)
@@ -144,6 +144,7 @@ def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "t
                 raise
             words = f"while {display.step}; nothing is written, and the same command goes on from what was judged"
             raise KeyboardInterrupt(words) from None
+    outcome.no_drop_in = no_drop_in or ""
     return file, facts, outcome, out
 
 
@@ -311,6 +312,7 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         shapes=forms_in_words(facts),
         seconds=outcome.seconds,
         interrupted=outcome.interrupted,
+        no_drop_in=outcome.no_drop_in,
     )
     if winner is not None:
         write_out(written, winner[0].source.encode())
@@ -338,7 +340,7 @@ def _unhurried() -> Iterator[None]:
 @contextlib.contextmanager
 def _first_interrupt(stop: Callable[[], None], window_s: float) -> Iterator[None]:
     """The first Ctrl-C only stops the search, and says what is still to be done; the second is the usual one."""
-    long = f", it is timed for {window_s:g} s" if window_s else ""
+    long = f", it is timed in a window of {window_s:g} s" if window_s else ""
     before = signal.getsignal(signal.SIGINT)
 
     def ask(_number: int, _frame: object) -> None:

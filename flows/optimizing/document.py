@@ -37,6 +37,7 @@ def verdict_document(file: UserFile, outcome: Outcome) -> dict[str, object]:
         "seconds": outcome.seconds,
         "judged_at": time.time(),
         "not_written_because": outcome.unwritten or None,
+        "no_drop_in_because": outcome.no_drop_in or None,
         "verdict": winner[1].verdict.to_json() if winner else None,
         "baselines": [each.verdict.to_json() for each in outcome.baselines],
     }

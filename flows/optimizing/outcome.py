@@ -50,7 +50,9 @@ class Outcome:
     winner: tuple[DropIn, Scored] | None = None
     """Only where its interval lies above that of the best baseline that was judged."""
     unwritten: str = ""
-    """Why nothing is written although a drop-in or a candidate was faster, in words."""
+    """What stood between the candidates and a drop-in that is written, in words; empty where they were just slow."""
+    no_drop_in: str = ""
+    """Why the file gets none, whatever is found; empty where nothing is known."""
     gradients: Verdict | None = None
     asked: list[Asked] = field(default_factory=list)
     """Questions to language models and policies, with their answers."""

@@ -14,6 +14,11 @@ from tasks.variants.candidate import Candidate
 
 MOST_TRIED = 40
 DETAIL_CHARS = 160
+"""Of a reason within a table or a sentence."""
+REASON_CHARS = 400
+"""Of one on a line of its own, which may have such a detail in it."""
+UNEVEN_CALLS = "uneven_calls"
+"""The judge's check that tells of a charge."""
 GRADIENTS_IN_WORDS = {
     Status.CORRECT: "The judge compared the gradients of every input and weight: equal.",
     Status.UNSTABLE: "The judge compared the gradients of every input and weight: equal.",
@@ -29,6 +34,19 @@ def in_words(speedup: Speedup) -> str:
     '1.50x (1.25 to 1.75)'
     """
     return f"{speedup.median:.2f}x ({speedup.low:.2f} to {speedup.high:.2f})"
+
+
+def charges(verdict: Verdict) -> list[str]:
+    """What the judge multiplied the times for: calls that seem to do the work of others."""
+    return [check.evidence for check in verdict.checks if check.name == UNEVEN_CALLS]
+
+
+def found_in_words(verdict: Verdict) -> str:
+    """The speedup, with what it was charged for, or why there is none."""
+    if verdict.timing is None:
+        return f"{verdict.status}: {one_line(verdict.detail)}"
+    charged = "; ".join(charges(verdict))
+    return f"{in_words(verdict.timing.speedup)}{charged and f', charged for uneven calls: {charged}'}"
 
 
 def written_by(candidate: Candidate) -> str:
@@ -61,6 +79,7 @@ def render(
     shapes: str,
     seconds: float,
     interrupted: bool,
+    no_drop_in: str = "",
 ) -> str:
     """The whole report.
 
@@ -75,10 +94,12 @@ def render(
         failed: who could not propose, or what could not be written, with the reason.
         gradients: the verdict on those of the drop-in.
         unsettled: the verdict on the winner's long timing, where that did not settle.
-        unwritten: why nothing is written although a candidate or its drop-in was faster, in words.
+        unwritten: what stood between the candidates and a drop-in that is written, in words, if anything did.
         shapes: of the inputs that it was judged on, in words.
+        no_drop_in: why the file gets none, whatever is found.
     """
-    parts = [f"# {file.class_name} of {file.path.name}", *_result(claimed, baseline, not_judged, unwritten)]
+    parts = [f"# {file.class_name} of {file.path.name}"]
+    parts += _result(claimed, baseline, not_judged) if claimed else _no_result(file, baseline, unwritten, no_drop_in)
     if winner is not None:
         parts += [_doubt(winner, unsettled), _proof(winner, _author(winner, scored, asked))]
     parts += [f"The search took {seconds:.0f} s{' and was interrupted' if interrupted else ''}."]
@@ -89,20 +110,23 @@ def render(
     if failed:
         parts += [
             "## What ended early or could not be used",
-            "\n".join(f"- {name}: {why[:DETAIL_CHARS]}" for name, why in failed.items()),
+            "\n".join(f"- {name}: {_shortened(why, REASON_CHARS)}" for name, why in failed.items()),
         ]
     parts += [_conditions(winner or next(iter(scored), None))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _result(
-    claimed: Speedup | None, baseline: tuple[str, Speedup], not_judged: Mapping[str, str], unwritten: str
-) -> list[str]:
+def _no_result(file: UserFile, baseline: tuple[str, Speedup], unwritten: str, no_drop_in: str) -> list[str]:
+    nothing = f"Nothing was found that is faster for sure than the best baseline, {baseline[0]}. Nothing is written"
+    lines = [f"**{f'Nothing is written: {unwritten}' if unwritten else nothing}.**"]
+    if no_drop_in:
+        words = f"No drop-in can be written for {file.class_name}, whatever is found"
+        lines.append(f"**{words}; change this to get one: {no_drop_in}.**")
+    return lines
+
+
+def _result(claimed: Speedup, baseline: tuple[str, Speedup], not_judged: Mapping[str, str]) -> list[str]:
     name, best = baseline
-    if unwritten:
-        return [f"**Nothing is written: {unwritten}.**"]
-    if claimed is None:
-        return [f"**Nothing was found that is faster for sure than the best baseline, {name}. Nothing is written.**"]
     lines = [f"**{in_words(claimed)} over eager.**"]
     if name != "eager":
         lines.append(f"**{in_words(over(claimed, best))} over {name}, the best baseline.**")
@@ -190,8 +214,7 @@ def _promises(file: UserFile, gradients: Verdict | None, shapes: str) -> list[st
 def _baselines(baselines: Sequence[Scored], not_judged: Mapping[str, str]) -> str:
     rows = ["| baseline | over eager |", "|---|---|", "| eager | 1.00x |"]
     for each in baselines:
-        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {one_line(each.verdict.detail)}"
-        rows.append(f"| {each.candidate.origin.partition(':')[2]} | {found} |")
+        rows.append(f"| {each.candidate.origin.partition(':')[2]} | {found_in_words(each.verdict)} |")
     rows += [f"| {name} | not judged: {reason} |" for name, reason in not_judged.items()]
     return "\n".join(rows)
 
@@ -219,8 +242,8 @@ def _tried(scored: Sequence[Scored]) -> str:
     counts = f"{num_texts} texts, {len(scored)} judgements, {counts_in_words(scored)}."
     rows = ["| text | by | rung | verdict |", "|---|---|---|---|"]
     for each in (ranked(scored) + others)[:MOST_TRIED]:
-        found = in_words(each.interval) if each.interval else f"{each.verdict.status}: {one_line(each.verdict.detail)}"
-        rows.append(f"| {each.candidate.candidate_id[:8]} | {written_by(each.candidate)} | {each.rung} | {found} |")
+        cells = [each.candidate.candidate_id[:8], written_by(each.candidate), each.rung, found_in_words(each.verdict)]
+        rows.append(f"| {' | '.join(cells)} |")
     return counts + "\n\n" + "\n".join(rows)
 
 
@@ -238,4 +261,12 @@ def _conditions(scored: Scored | None) -> str:
 def one_line(detail: str) -> str:
     """The last line that says something, without what would break a table."""
     lines = [line for line in detail.partition("last output:")[0].splitlines() if line.strip()]
-    return lines[-1].strip().replace("|", "\\|")[:DETAIL_CHARS] if lines else ""
+    return _shortened(lines[-1].strip(), DETAIL_CHARS).replace("|", "\\|") if lines else ""
+
+
+def _shortened(text: str, num_chars: int) -> str:
+    """The text, cut after a word where it is longer: half a word may be the decisive one."""
+    if len(text) <= num_chars:
+        return text
+    head = text[: num_chars + 1]
+    return f"{head.rpartition(' ')[0] or head[:-1]} ..."

@@ -1,0 +1,119 @@
+"""Where nothing is written, everything says why: also where no candidate was right, or only a drop-in was slow."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.optimizing.document import verdict_document
+from flows.optimizing.judging import EFFECTS
+from tasks.judge.verdict import Status
+from tasks.search.report import DETAIL_CHARS, REASON_CHARS, one_line
+from tasks.search.user_file import UserFile
+from tasks.variants.candidate import Candidate
+from tests.optimize_builders import GivenJudges, Speeds, by_recipe, optimized, report_on, softmax_file
+
+DETAIL = "its fast form keeps another kind of module as attention, " * 3
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> UserFile:
+    return softmax_file(tmp_path)
+
+
+def other_effects(rung: str, candidate: Candidate) -> float | Status:
+    return Status.WRONG_OUTPUT if rung == EFFECTS else by_recipe(call_softmax=3.0)(rung, candidate)
+
+
+def unsettled_at_last(answers: int) -> Speeds:
+    """Every candidate crashes but those after so many, which do not settle."""
+    asked = set[str]()
+
+    def speeds(rung: str, candidate: Candidate) -> Status:
+        asked.add(candidate.candidate_id)
+        return Status.CRASHED if len(asked) <= answers else Status.UNSTABLE
+
+    return speeds
+
+
+@pytest.mark.parametrize(
+    ("speeds", "candidates", "words"),
+    [
+        pytest.param(
+            lambda rung, candidate: Status.CRASHED,
+            4,
+            "all 4 candidates were refused, the first: crashed: given",
+            id="all refused",
+        ),
+        pytest.param(
+            lambda rung, candidate: Status.CRASHED, 1, "the only candidate was refused: crashed: given", id="the only"
+        ),
+        pytest.param(
+            unsettled_at_last(2),
+            4,
+            "all 4 candidates were refused or did not settle, the first: crashed: given",
+            id="some did not settle",
+        ),
+        pytest.param(by_recipe(), 0, "no candidate was judged", id="none"),
+        pytest.param(
+            by_recipe(call_softmax=1.23, call_softmax_drop_in=0.54),
+            12,
+            "a candidate was judged 1.23x (1.21 to 1.25) over eager, but its drop-in 0.54x (0.52 to 0.56)",
+            id="a slow drop-in",
+        ),
+        pytest.param(
+            by_recipe(call_softmax=2.0, call_softmax_drop_in=1.3, compile=1.5),
+            12,
+            "a candidate was judged 2.00x (1.98 to 2.02) over eager, but its drop-in 1.30x (1.28 to 1.32), and the "
+            "best baseline, compile, 1.50x (1.48 to 1.52)",
+            id="a drop-in slower than a baseline",
+        ),
+        pytest.param(
+            other_effects,
+            12,
+            "a candidate was judged 3.00x (2.98 to 3.02) over eager, but its drop-in returns other containers, or "
+            "leaves other buffers or attributes than the original: given",
+            id="other effects",
+        ),
+    ],
+)
+def test_what_came_in_between_is_said_in_the_report_and_in_the_verdict(
+    file: UserFile, speeds: Speeds, candidates: int, words: str
+) -> None:
+    outcome = optimized(file, GivenJudges(speeds), candidates=candidates)
+    assert outcome.winner is None
+    assert report_on(file, outcome).splitlines()[2] == f"**Nothing is written: {words}.**"
+    assert verdict_document(file, outcome)["not_written_because"] == words
+
+
+@pytest.mark.parametrize(
+    "speeds",
+    [
+        pytest.param(by_recipe(), id="than eager"),
+        pytest.param(by_recipe(call_softmax=1.3, compile=1.4), id="than the compiler"),
+        pytest.param(by_recipe(call_softmax=0.9, call_amax=Status.WRONG_OUTPUT), id="and some were refused"),
+    ],
+)
+def test_where_nothing_was_faster_that_is_all_that_is_said(file: UserFile, speeds: Speeds) -> None:
+    outcome = optimized(file, GivenJudges(speeds))
+    assert outcome.unwritten == ""
+    assert report_on(file, outcome).splitlines()[2].startswith("**Nothing was found that is faster for sure")
+
+
+def test_a_long_reason_is_cut_at_a_word_with_an_ellipsis(file: UserFile) -> None:
+    outcome = optimized(file, GivenJudges(by_recipe()))
+    outcome.progress.failed = {"whole": DETAIL, "cut": DETAIL * 4}
+    reasons = dict(
+        line[2:].split(": ", 1)
+        for line in report_on(file, outcome).splitlines()
+        if line.startswith(("- whole", "- cut"))
+    )
+    assert DETAIL_CHARS < len(DETAIL) <= REASON_CHARS
+    assert reasons["whole"] == DETAIL
+    for short, whole in ((reasons["cut"], DETAIL * 4), (one_line(DETAIL), DETAIL)):
+        begun, ellipsis, rest = short.partition(" ...")
+        assert (ellipsis, rest) == (" ...", "")
+        assert whole.startswith(f"{begun} ")
+
+
+def test_a_reason_without_spaces_is_cut_all_the_same() -> None:
+    assert one_line("x" * 999) == "x" * DETAIL_CHARS + " ..."
