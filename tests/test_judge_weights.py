@@ -1,8 +1,12 @@
 """Other weights than a constructor makes: in some places, of one tensor, or as after long training."""
 
+import copy
+
 import numpy as np
 import pytest
+import torch
 
+from tasks.judge import model_state
 from tasks.judge.trained import perturbed
 from tasks.judge.weights import Weights
 from tasks.judge.wire import TensorSpec, offsets
@@ -86,18 +90,24 @@ def test_weights_of_equal_values_under_other_names_cannot_be_told_by_them() -> N
 
 
 def test_perturbed_weights_keep_their_sign_where_all_have_one() -> None:
-    variance = perturbed(POSITIVE.view(np.uint8), [SPECS[0]], [True], np.random.default_rng(1)).view(np.float32)
+    variance = perturbed(POSITIVE.view(np.uint8), [SPECS[0]], [True], np.random.default_rng(1), is_filled=[False]).view(
+        np.float32
+    )
     assert (variance >= 0).all()
     assert not np.array_equal(variance, POSITIVE)
 
 
 def test_weights_that_are_all_zero_do_not_stay_so() -> None:
     zeros = np.zeros(SPECS[0].num_items, "f")
-    assert perturbed(zeros.view(np.uint8), [SPECS[0]], [True], np.random.default_rng(1)).view(np.float32).any()
+    assert (
+        perturbed(zeros.view(np.uint8), [SPECS[0]], [True], np.random.default_rng(1), is_filled=[False])
+        .view(np.float32)
+        .any()
+    )
 
 
 def test_constants_of_the_program_are_not_perturbed() -> None:
-    same = perturbed(SIGNED.view(np.uint8), [SPECS[0]], [False], np.random.default_rng(1))
+    same = perturbed(SIGNED.view(np.uint8), [SPECS[0]], [False], np.random.default_rng(1), is_filled=[False])
     assert np.array_equal(same.view(np.float32), SIGNED)
 
 
@@ -112,3 +122,69 @@ def test_complex_buffers_keep_their_length_where_what_is_learned_grows() -> None
         lengths[kind] = np.abs(strong.view(np.complex64))
     assert lengths["buffer"] == pytest.approx(np.ones(64), abs=1e-6)
     assert lengths["parameter"].min() > 2
+
+
+def identity_of(kind: str) -> Weights:
+    spec = TensorSpec.from_json(["float32", [64, 64]])
+    return Weights([("weight", spec, kind)], dict.fromkeys(SEEDS, np.eye(64, dtype=np.float32).view(np.uint8).ravel()))
+
+
+def test_zeros_of_an_identity_become_small_values_as_in_training() -> None:
+    weights = identity_of("parameter")
+    near = weights.perturbed(weights.states[0], np.random.default_rng(0)).view(np.float32).reshape(64, 64)
+    assert near.all()
+    assert near.min() > 0
+    assert 0.5 < near.sum(axis=1).mean() - near.diagonal().mean() < 1.5  # together as much as what was there
+    strong = weights.strengthened(weights.states[0], np.random.default_rng(0), factor=3.0, with_signs=True)
+    assert strong.view(np.float32).all()
+    usual = weights.strengthened(weights.states[0], np.random.default_rng(0), factor=3.0, with_signs=True, fills=False)
+    assert np.count_nonzero(usual.view(np.float32)) == 64
+
+
+def test_zeros_between_negative_values_become_negative() -> None:
+    values = -np.eye(64, dtype=np.float32)
+    rng = np.random.default_rng(0)
+    assert perturbed(values.view(np.uint8).ravel(), [SPECS[0]], [True], rng, is_filled=[True]).view("f").max() < 0
+
+
+@pytest.mark.parametrize("kind", ["frozen", "buffer"])
+def test_zeros_of_what_is_not_trained_stay(kind: str) -> None:
+    weights = identity_of(kind)
+    near = weights.perturbed(weights.states[0], np.random.default_rng(0)).view(np.float32)
+    assert np.count_nonzero(near) == 64
+
+
+def test_one_sided_weights_lie_near_the_usual_and_half_precision_moves_all_of_them_up(weights: Weights) -> None:
+    before = state_of(0)
+    after = parts(weights.one_sided(before, np.random.default_rng(0)))
+    values = after["weight"]
+    assert np.abs(values / parts(before)["weight"] - 1).max() < 0.01
+    large = values[np.abs(values) > 1e-3]  # below it half precision has fewer bits
+    assert (np.abs(large.astype(np.float16)) > np.abs(large)).all()
+    assert not after["shift"].any()  # zeros stay what they are
+
+
+def test_tensors_are_tied_where_they_share_memory_and_copies_are_not() -> None:
+    model = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(2))
+    model[1].weight = model[0].weight
+    model.append(copy.deepcopy(model[0]))
+    assert [name for name, *_ in model_state.state(model)][0::2] == ["0.weight", "1.weight", "2.weight"]
+    assert model_state.first_alike(model) == [0, 1, 0, 3, 4, 5]
+
+
+def test_what_is_tied_is_changed_alike_and_copies_are_not() -> None:
+    spec = TensorSpec.from_json(["float32", [64]])
+    rows = [(name, spec, "parameter") for name in ("one", "tied", "copy")]
+    states = {seed: np.tile(np.random.default_rng(seed).random(64).astype("f"), 3).view(np.uint8) for seed in SEEDS}
+    weights = Weights(rows, states, first_alike=[0, 0, 2])
+    one, tied, copied = weights.perturbed(states[0], np.random.default_rng(1)).view(np.float32).reshape(3, 64)
+    assert np.array_equal(one, tied)
+    assert not np.array_equal(one, copied)
+
+
+def test_a_parameter_that_asks_for_no_gradient_is_frozen_where_another_asks() -> None:
+    model = torch.nn.Linear(4, 4)
+    model.bias.requires_grad_(False)
+    assert [kind for *_, kind in model_state.state(model)] == ["parameter", "frozen"]
+    model.requires_grad_(False)
+    assert [kind for *_, kind in model_state.state(model)] == ["parameter", "parameter"]

@@ -271,7 +271,7 @@ def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.G
     return changed
 
 
-def _one_sided(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+def one_sided(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Values that rounding to 8, 11, 16 or 24 bits moves away from zero, every one of them, by up to one part in 200.
 
     Who rounds operands is off by the same share everywhere then, and no average hides it. To those who do not they are
@@ -364,7 +364,7 @@ def _holes(values: np.ndarray, spec: TensorSpec, rng: np.random.Generator) -> np
 
 _Move = Callable[[np.ndarray, TensorSpec, Domain, np.random.Generator], np.ndarray]
 _MOVES: dict[str, _Move] = {
-    "one_sided": _one_sided,
+    "one_sided": one_sided,
     "unlike_constants": _unlike_constants,
     "signs": _signs,
     "large": _large,

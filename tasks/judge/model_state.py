@@ -94,11 +94,14 @@ def _are_same(one: Any, other: torch.Tensor) -> bool:
 def state(model: Any) -> Iterator[tuple[str, torch.Tensor, str]]:
     """Every tensor of the state dict with its name and kind.
 
-    The kinds are "parameter", "statistic" (what a layer of normalisation has gathered) and "buffer".
+    The kinds are "parameter", "frozen" (a parameter that asks for no gradient where another does, such as a mask),
+    "statistic" (what a layer of normalisation has gathered) and "buffer".
     """
     if not isinstance(model, torch.nn.Module):
         return
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    trains = any(each.requires_grad for each in parameters.values())
+    kinds = {name: "frozen" if trains and not each.requires_grad else "parameter" for name, each in parameters.items()}
     statistics = {
         f"{prefix}.{name}" if prefix else name
         for prefix, module in model.named_modules(remove_duplicate=False)
@@ -107,4 +110,14 @@ def state(model: Any) -> Iterator[tuple[str, torch.Tensor, str]]:
     }
     for name, tensor in model.state_dict().items():
         if isinstance(tensor, torch.Tensor) and not torch.nn.parameter.is_lazy(tensor):
-            yield name, tensor, "parameter" if name in parameters else "statistic" if name in statistics else "buffer"
+            yield name, tensor, kinds.get(name, "statistic" if name in statistics else "buffer")
+
+
+def first_alike(model: Any) -> list[int]:
+    """For each tensor of the state dict the first that lies in the same memory in the same form; maybe itself."""
+    tensors = [tensor for _, tensor, _ in state(model)]  # held, so that no memory is handed out twice
+    firsts: dict[Any, int] = {}
+    return [
+        firsts.setdefault((each.data_ptr(), each.dtype, each.shape, each.stride()) if each.numel() else index, index)
+        for index, each in enumerate(tensors)
+    ]

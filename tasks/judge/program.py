@@ -181,6 +181,11 @@ class Program:
         self.worker.arena.write(self.layout.state_at, block)
         return self.worker.ask("load_state", deadline, at=self.layout.state_at, state=rows).get("loaded") is True
 
+    def first_alike(self, deadline: float) -> list[int]:
+        """For each tensor of the state the first that is the same one; only to be asked of the reference."""
+        found: list[int] = self.worker.ask("first_alike", deadline)["first_alike"]
+        return found
+
     def save_state(self, num_bytes: int, deadline: float) -> np.ndarray:
         """The bytes of all weights, in the order in which build told them."""
         self.worker.ask("save_state", deadline, at=self.layout.state_at)

@@ -88,7 +88,7 @@ class Reference:
         for seed in seeds:
             rows, _ = self._program.build(seed, self.init_inputs, self._deadline)
             states[seed] = self._program.save_state(offsets([spec for _, spec, _ in rows])[1], self._deadline)
-        return Weights(rows, states)
+        return Weights(rows, states, first_alike=self._program.first_alike(self._deadline))
 
     def use_weights(self, weights: Weights, seed: int, state: np.ndarray | None = None) -> None:
         """Go on with the model of a seed, as it was made or in another state."""

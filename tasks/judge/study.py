@@ -5,6 +5,7 @@ of the reference.
 """
 
 import contextlib
+import itertools
 import random
 import threading
 from collections.abc import Iterator
@@ -56,7 +57,7 @@ takes about ten times its call here; of a candidate it takes two calls, and more
 WeightsInUse = tuple[int, np.ndarray]
 """The seed that a model was made from, and the state that was loaded afterwards."""
 
-STRONG_WEIGHTS = "strong_weights"
+STRONG_WEIGHTS, ONE_SIDED_WEIGHTS = "strong_weights", "one_sided_weights"
 STRENGTHS = (8.0, True), (3.0, True), (8.0, False), (3.0, False), (1.6, False)
 """How much larger weights are tried to be, and whether with other signs, the most telling first."""
 MAX_DRAWS = 12
@@ -97,7 +98,8 @@ class Study:
         self._room = layout
         self._fits_doubled = fits_doubled
         self.output_specs: list[TensorSpec] = []
-        self._strong: tuple[float, bool, int] | None = None
+        self._strong: tuple[float, bool, bool, int] | None = None
+        self._takes_one_sided = False
         self.distributions: list[str] = []
         self._secret = random.SystemRandom()
         self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
@@ -343,6 +345,8 @@ class Study:
     def _study_weights(self) -> None:
         if not any(self.weights.is_learned):
             return
+        if any(self.weights.is_filled) and not self._takes_filled_weights():
+            self.weights.is_filled = [False] * len(self.weights.rows)
         try:
             depends = self._depends_on_weights()
         except Failure:
@@ -355,6 +359,18 @@ class Study:
             )
         if not self.weights.stay_as_made:
             self._study_strong_weights()
+            self._study_one_sided_weights()
+
+    def _takes_filled_weights(self) -> bool:
+        """Whether the reference computes as usual where its weights have no zeros, which may be what it relies on."""
+        state, block = self.weights.states[self.seeds[0]], self.pool.blocks[0]
+        plain = self.outputs(block, state=state)
+        try:
+            outputs = self.outputs(block, state=self.weights.perturbed(state, self._numpy_rng()))
+        except Failure:
+            return False
+        is_finite = equality.is_as_finite(outputs, plain, self.output_specs)
+        return is_finite and self._reference.is_steady(block, self.output_specs)
 
     @property
     def _learned_in_words(self) -> str:
@@ -366,31 +382,43 @@ class Study:
     def _study_strong_weights(self) -> None:
         """How far weights may be from those that the constructor makes, for the reference to compute as well."""
         plain = self.outputs(self.pool.blocks[0], state=self.weights.states[self.seeds[0]])
-        for strength in STRENGTHS:
-            self._strong = (*strength, self._secret.getrandbits(60))
-            if self._computes_well(plain):
+        fillings = (True, False) if any(self.weights.is_filled) else (False,)
+        for fills, strength in itertools.product(fillings, STRENGTHS):
+            self._strong = (*strength, fills, self._secret.getrandbits(60))
+            if self._computes_well(self.strong_weights(), plain, STRONG_WEIGHTS):
                 return
         self._strong = None
 
-    def _computes_well(self, plain: np.ndarray) -> bool:
-        """Whether the reference does with strong weights, and its outputs are about as large."""
+    def _study_one_sided_weights(self) -> None:
+        """Whether values that are rounded to one side are no worse for the reference than others."""
+        state = self.weights.states[self.seeds[0]]
+        plain = self.outputs(self.pool.blocks[0], state=state)
+        one_sided = self.weights.one_sided(state, self._numpy_rng())
+        self._takes_one_sided = self._computes_well(one_sided, plain, ONE_SIDED_WEIGHTS)
+
+    def _computes_well(self, state: np.ndarray | None, plain: np.ndarray, name: str) -> bool:
+        """Whether the reference does with weights that are our choice, and its outputs are about as large."""
         block, specs = self.pool.blocks[0], self.output_specs
         try:
-            outputs = self.outputs(block, state=self.strong_weights())
+            outputs = self.outputs(block, state=state)
         except Failure:
             return False
         if not equality.is_as_finite(outputs, plain, specs) or not equality.is_of_like_size(outputs, plain, specs):
             return False
         own_errors = self._reference.steady_errors(block, outputs, specs, is_far=True)
-        return own_errors is not None and self.yardstick.learn(STRONG_WEIGHTS, own_errors)
+        return own_errors is not None and self.yardstick.learn(name, own_errors)
 
     def strong_weights(self) -> np.ndarray | None:
         """Weights as far from a constructor's as the reference allows, if it allows any."""
         if self._strong is None:
             return None
-        factor, with_signs, seed = self._strong
+        factor, with_signs, fills, seed = self._strong
         state, rng = self.weights.states[self.seeds[0]], np.random.default_rng(seed)
-        return self.weights.strengthened(state, rng, factor=factor, with_signs=with_signs)
+        return self.weights.strengthened(state, rng, factor=factor, with_signs=with_signs, fills=fills)
+
+    def one_sided_weights(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
+        """Weights near these that rounding always moves away from zero, if the reference computes as well with them."""
+        return self.weights.one_sided(state, rng) if self._takes_one_sided else None
 
     def _depends_on_weights(self, index: int | None = None) -> bool:
         """Whether other values of the weights, or of one of them, change the output."""

@@ -8,6 +8,7 @@ from tasks.judge.equality import as_array, put_array
 from tasks.judge.wire import TensorSpec, offsets
 
 _NEGLIGIBLE, _NEGLIGIBLE_SHARE = 0.05, 0.01
+_FILLED_SHARE = 0.2
 
 
 def is_real(spec: TensorSpec) -> bool:
@@ -15,8 +16,31 @@ def is_real(spec: TensorSpec) -> bool:
     return spec.dtype.startswith(("float", "bfloat", "complex")) and spec.num_items > 0
 
 
+def has_gaps(values: np.ndarray) -> bool:
+    """Whether some are zero and all others have one sign, as of an identity matrix that training starts from."""
+    return bool(values.any()) and not values.all() and not values.min() < 0 < values.max()
+
+
+def _filled(values: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The same, with small values of the others' sign for zeros.
+
+    All of them together are no more than the others are, so that what goes through many such layers stays finite.
+    """
+    if not has_gaps(values):
+        return values
+    is_zero = values == 0
+    size = min(_FILLED_SHARE * float(np.sqrt(np.square(values).mean())), abs(float(values.sum())) / is_zero.sum())
+    sign = 1.0 if values.max() > 0 else -1.0
+    return np.where(is_zero, sign * size * rng.uniform(0.5, 1.5, values.shape), values)
+
+
 def perturbed(
-    state: np.ndarray, specs: Sequence[TensorSpec], is_free: Sequence[bool], rng: np.random.Generator
+    state: np.ndarray,
+    specs: Sequence[TensorSpec],
+    is_free: Sequence[bool],
+    rng: np.random.Generator,
+    *,
+    is_filled: Sequence[bool],
 ) -> np.ndarray:
     """A copy of a model's state that a trained model could have.
 
@@ -25,12 +49,15 @@ def perturbed(
 
     Args:
         is_free: per tensor, whether it may change; constants such as a causal mask may not.
+        is_filled: per tensor, whether zeros among values of one sign become others, as training makes them.
     """
     state = state.copy()
-    for spec, start, free in zip(specs, offsets(specs)[0], is_free, strict=True):
+    for spec, start, free, filled in zip(specs, offsets(specs)[0], is_free, is_filled, strict=True):
         if not free or not is_real(spec):
             continue
         values = as_array(state, spec, start).astype(np.float64)
+        if filled:
+            values = _filled(values, rng)
         if values.size > 1 and 0 < abs(values[0]) < _NEGLIGIBLE and (values == values[0]).all():
             changed = rng.uniform(0.5, 1.5, values.shape)  # what hangs on it must show
         else:
@@ -49,18 +76,22 @@ def strengthened(
     *,
     factor: float,
     with_signs: bool,
+    is_filled: Sequence[bool],
 ) -> np.ndarray:
     """A copy of a model's state as after long training: what is learned is larger, and nothing of it is small.
 
     Args:
         factor: how much larger; by what is drawn beside it, half as much to twice as much.
         with_signs: also those that all have one sign get both.
+        is_filled: as for perturbed.
     """
     state = state.copy()
-    for spec, start, learned in zip(specs, offsets(specs)[0], is_learned, strict=True):
+    for spec, start, learned, filled in zip(specs, offsets(specs)[0], is_learned, is_filled, strict=True):
         if not learned or not is_real(spec):
             continue
         values = as_array(state, spec, start).astype(np.float64)
+        if filled:
+            values = _filled(values, rng)
         size = float(np.sqrt(np.square(values).mean()))
         fan_in = max(1, spec.num_items // spec.shape[0]) if len(spec.shape) > 1 else 1
         usual = 1 / np.sqrt(fan_in)

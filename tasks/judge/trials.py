@@ -18,7 +18,7 @@ from tasks.judge.pair import Pair
 from tasks.judge.program import Answers
 from tasks.judge.right_answers import RightAnswers
 from tasks.judge.stopwatch import Compare
-from tasks.judge.study import STRONG_WEIGHTS, Study
+from tasks.judge.study import ONE_SIDED_WEIGHTS, STRONG_WEIGHTS, Study
 from tasks.judge.telling_apart import tell_apart
 from tasks.judge.verdict import Status
 from tasks.judge.wire import TensorSpec, offsets
@@ -100,7 +100,8 @@ class Trials:
             self.try_once(self.change_weights())
         if self._takes_weights and not self._study.weights.stay_as_made:
             self._try_single_weights()
-            self._try_strong_weights()
+            self._try_aside(ONE_SIDED_WEIGHTS, self._study.one_sided_weights(self._state, self._numpy_rng))
+            self._try_aside(STRONG_WEIGHTS, self._study.strong_weights())
         for distribution in self._study.distributions:
             self.try_once(f"{distribution}_inputs", distribution)
         self._require_kept(*first)
@@ -187,16 +188,15 @@ class Trials:
         self._require_kept(*self._kept, slot=1)
         self._kept = None
 
-    def _try_strong_weights(self) -> None:
-        """One call with weights far from those that a constructor makes, and back again."""
-        usual, strong = self._state, self._study.strong_weights()
-        if strong is None:
+    def _try_aside(self, name: str, state: np.ndarray | None) -> None:
+        """One call with weights that the study measured by themselves, if it has any, and back again."""
+        if state is None:
             return
-        self._tell_weights_apart()
-        self._state = self._study.weights.with_unlearned_of(strong, usual)
+        usual = self._state
+        self._state = self._study.weights.with_unlearned_of(state, usual)
         self._pair.load_state(self._state)
-        _, error = self._call(STRONG_WEIGHTS, PLAIN, slot=0, hold=False, measured_as=STRONG_WEIGHTS)
-        self._evidence.passed(STRONG_WEIGHTS, f"error {error:.2g} of what is allowed")
+        _, error = self._call(name, PLAIN, slot=0, hold=False, measured_as=name)
+        self._evidence.passed(name, f"error {error:.2g} of what is allowed")
         self._state = usual
         self._pair.load_state(usual)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tasks.judge.equality import as_array
+from tasks.judge.distributions import Domain, in_reals, one_sided
+from tasks.judge.equality import as_array, put_array
 from tasks.judge.structure import is_structured
-from tasks.judge.trained import is_real, perturbed, strengthened
+from tasks.judge.trained import has_gaps, is_real, perturbed, strengthened
 from tasks.judge.wire import TensorSpec, offsets
 
 
@@ -24,12 +25,19 @@ class Joined:
 class Weights:
     """Everything in the reference's state dict: its forms, its bytes under each seed, and what of it may change."""
 
-    def __init__(self, rows: Sequence[tuple[str, TensorSpec, str]], states: Mapping[int, np.ndarray]) -> None:
+    def __init__(
+        self,
+        rows: Sequence[tuple[str, TensorSpec, str]],
+        states: Mapping[int, np.ndarray],
+        *,
+        first_alike: Sequence[int] | None = None,
+    ) -> None:
         """Compare the states.
 
         Args:
-            rows: name, form and kind ("parameter", "statistic" or "buffer") of each tensor.
+            rows: name, form and kind ("parameter", "frozen", "statistic" or "buffer") of each tensor.
             states: by seed, all tensors one after the other.
+            first_alike: for each tensor the first that lies in the same memory; without it, none is tied to another.
         """
         self.rows: list[list[Any]] = [[name, spec.dtype, list(spec.shape)] for name, spec, _ in rows]
         self.specs = [spec for _, spec, _ in rows]
@@ -45,8 +53,12 @@ class Weights:
         """Statistics are gathered instead, and count only where a layer is not being trained."""
         self.stay_as_made = False
         """Whether the reference fails with weights that its constructor did not make, such as rows that sum to one."""
-        self.first_alike = self._find_tied()
-        """For each tensor the first that it is tied to, which may be itself."""
+        self.first_alike = list(range(len(rows))) if first_alike is None else list(first_alike)
+        """For each tensor the first that it is tied to, which may be itself. Copies are not tied: training parts them,
+        as it does the layers of nn.TransformerEncoder.
+        """
+        self.is_filled = [kind == "parameter" and self._has_gaps(index) for index, kind in enumerate(kinds)]
+        """Whether zeros of a tensor become other values, as they do in training; none where the reference minds."""
 
     @property
     def num_bytes(self) -> int:
@@ -62,7 +74,7 @@ class Weights:
             only: the tensors that may be changed, instead of all that are free.
         """
         is_moved = self._is_moved if only is None else [index in only for index in range(len(self._is_moved))]
-        changed = perturbed(state, self.specs, is_moved, rng)
+        changed = perturbed(state, self.specs, is_moved, rng, is_filled=self.is_filled)
         if share < 1.0:
             self._keep_most(changed, state, rng, share=share, of=np.flatnonzero(is_moved).tolist())
         return self.alike_where_tied(changed)
@@ -78,11 +90,26 @@ class Weights:
         return found
 
     def strengthened(
-        self, state: np.ndarray, rng: np.random.Generator, *, factor: float, with_signs: bool
+        self, state: np.ndarray, rng: np.random.Generator, *, factor: float, with_signs: bool, fills: bool = True
     ) -> np.ndarray:
-        """A state far from this one, see strengthened."""
+        """A state far from this one, see strengthened.
+
+        Args:
+            fills: whether zeros become other values where perturbed makes them so.
+        """
         grown = [learned and moved for learned, moved in zip(self.is_learned, self._is_moved, strict=True)]
-        changed = strengthened(state, self.specs, grown, rng, factor=factor, with_signs=with_signs)
+        is_filled = [fills and filled for filled in self.is_filled]
+        changed = strengthened(state, self.specs, grown, rng, factor=factor, with_signs=with_signs, is_filled=is_filled)
+        return self.alike_where_tied(changed)
+
+    def one_sided(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A state near this one, of values that rounding to few bits always moves away from zero; zeros stay."""
+        changed = state.copy()
+        for spec, start, moved in zip(map(in_reals, self.specs), self._starts, self._is_moved, strict=True):
+            if moved and is_real(spec) and spec.dtype in ("float32", "float64"):
+                values = as_array(state, spec, start)
+                others = one_sided(values, spec, Domain(kind="signed"), rng)
+                put_array(changed, spec, start, np.where((values == 0) | ~np.isfinite(values), values, others))
         return self.alike_where_tied(changed)
 
     def alike_where_tied(self, state: np.ndarray) -> np.ndarray:
@@ -255,12 +282,7 @@ class Weights:
         values = as_array(first, spec, 0)
         return bool((values == values[0]).all() and values[0] in (0, 1))
 
-    def _find_tied(self) -> list[int]:
-        """For each tensor the first that is equal to it under every seed, without being the same under all of them."""
-        firsts: dict[tuple[Any, ...], int] = {}
-        found = []
-        for index, spec in enumerate(self.specs):
-            contents = [self._bytes(state, index).tobytes() for state in self.states.values()]
-            key = (spec, *map(hash, contents)) if len(set(contents)) == len(contents) else (index,)
-            found.append(firsts.setdefault(key, index))
-        return found
+    def _has_gaps(self, index: int) -> bool:
+        spec = self.specs[index]
+        blocks = (self._bytes(state, index) for state in self.states.values())
+        return is_real(spec) and all(has_gaps(as_array(block, spec, 0)) for block in blocks)

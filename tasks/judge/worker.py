@@ -164,6 +164,10 @@ class Worker:
             "other_items": model_state.num_other_items(self._model),
         }
 
+    def do_first_alike(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Which tensors of the state are tied; only ever asked of the reference."""
+        return {"first_alike": model_state.first_alike(self._model)}
+
     def do_save_state(self, message: dict[str, Any]) -> dict[str, Any]:
         state = [tensor for _, tensor, _ in model_state.state(self._model)]
         starts, _ = offsets([TensorSpec.from_json(_form(tensor)) for tensor in state])
