@@ -37,6 +37,7 @@ SIZES = {
     ],
     ids=lambda config: config.model_type,
 )
+@pytest.mark.usefixtures("full_precision")
 def test_the_loss_is_that_of_the_models_own_logits(config, tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config).float()
