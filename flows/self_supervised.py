@@ -1,7 +1,8 @@
 """Stage self_supervised: sample from the policy, run what it wrote, train it on its own successes; again.
 
-Only successes are learned from, speed is ignored, and nothing is pushed down: while most samples still fail, a baseline
-would turn them into many negative updates (CUDA-L1, arXiv:2507.14111, stage 2).
+Only successes are learned from, and nothing is pushed down: while most samples still fail, a baseline would turn them
+into many negative updates (CUDA-L1, arXiv:2507.14111, stage 2). The paper ignores speed here; of these successes the
+faster are taught more often.
 
 DVC runs this as ``python -m flows.self_supervised``; so can you.
 """
