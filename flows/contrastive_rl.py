@@ -11,15 +11,13 @@ from flows.engine import DATA, Stage, progress, run_stage, say
 from flows.parts.accounting import accounted
 from flows.parts.checking import inquiry
 from flows.parts.drawn import Drawn
-from flows.parts.judging import court
-from flows.parts.launching import devices, trainers
+from flows.parts.judging import Court, court
+from flows.parts.launching import require_apart, trainers
 from flows.parts.records import read_candidates, read_verdicts
-from tasks.errors import ParamsError
 from tasks.history.exemplars import ExemplarPool
 from tasks.history.islands import Islands
 from tasks.history.records import TRAINING, Cost, Sample
 from tasks.judge.verdict import Verdict
-from tasks.params import Params
 from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Split
 from tasks.variants.candidate import Candidate
@@ -36,7 +34,7 @@ def contrastive_rl(stage: Stage) -> None:
     from tasks.training.checkpoints import checkpointed_steps
     from tasks.training.collapse import CollapseWatch
     from tasks.training.grpo import train_grpo
-    from tasks.training.policy import can_write, load_policy
+    from tasks.training.policy import can_write, load_policy, require_room
 
     params = stage.params
     require_apart(params)
@@ -57,8 +55,10 @@ def contrastive_rl(stage: Stage) -> None:
     ):
         judges.recover(drawn.candidates.values())
         policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
+        require_room(policy, train.values())
         before = [c for c in earlier if c.problem_id in train and can_write(policy, c.source)]
-        sound = [verdict for verdict in [*known, *judges.own.values()] if not doubts.withholds(verdict)]
+        comparable = _comparable([*known, *judges.own.values()], judges, shown=[*before, *drawn.kept])
+        sound = [verdict for verdict in comparable if not doubts.withholds(verdict)]
         pool, islands = _found_so_far(stage, before, drawn, sound)
 
         def judge(rollouts: Sequence[Candidate]) -> Sequence[Verdict]:
@@ -102,21 +102,25 @@ def contrastive_rl(stage: Stage) -> None:
         _write(stage, policy, drawn.candidates.values(), verdicts, curve)
 
 
-def require_apart(params: Params) -> None:
-    """Refuse to judge on the device that samples meanwhile: candidates would be timed beside the policy.
+def _comparable(verdicts: Sequence[Verdict], judges: Court, *, shown: Iterable[Candidate]) -> list[Verdict]:
+    """The verdicts whose speedups may stand in one prompt with those that these judges will find.
 
-    Raises:
-        ParamsError: if that is what params ask for.
+    The others are not reached again: that would take what filter_variants and self_supervised took for judging. Their
+    candidates are what the pool lacks at first, which is said, and any of them that the policy writes is judged here.
+
+    Args:
+        shown: candidates that the pool would hold.
     """
-    if params.contrastive_rl.groups_at_once is None:
-        return
-    ours = devices(params)
-    is_here = params.judge.ray in (None, "local")
-    if is_here and params.judge.device in (*ours, ours[0].partition(":")[0]):
-        raise ParamsError(
-            f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
-            f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
+    comparable = [verdict for verdict in verdicts if judges.is_comparable(verdict)]
+    correct = {verdict.candidate_id for verdict in verdicts if verdict.is_correct}
+    lacking = correct & {c.candidate_id for c in shown} - {verdict.candidate_id for verdict in comparable}
+    if lacking:
+        say(
+            f"{len(lacking)} correct candidates are no exemplars in this run: they were judged on another device, by "
+            f"another protocol or with other versions, and their speedups cannot be compared with those found here; "
+            f"`dvc repro --force contrastive_rl` judges and trains all of it here"
         )
+    return comparable
 
 
 def _found_so_far(

@@ -19,6 +19,7 @@ from tasks.search.effects import effects_case
 from tasks.search.found import Scored, contenders, ranked
 from tasks.search.given_up import reason_in, telling
 from tasks.search.gradients import gradient_case
+from tasks.search.inherited import hidden_forward
 from tasks.search.proposers import Proposer
 from tasks.search.report import GRADIENTS_IN_WORDS, charges, found_in_words, in_words, one_line, written_by
 from tasks.search.search import AGAIN, SCREEN, Budget, Progress, Search
@@ -259,6 +260,8 @@ class Optimization:
         """What kept candidates from a drop-in that is faster; empty where they were not faster themselves."""
         progress, (name, best) = self.outcome.progress, self.outcome.baseline
         screened = [each.verdict for each in progress.at(SCREEN)]
+        if not screened:
+            return self._why_none_was_judged()
         if not any(verdict.is_correct for verdict in screened):
             return _none_is_right(screened)
         for _, final in self.outcome.finals:
@@ -268,6 +271,17 @@ class Optimization:
                 words = f"its drop-in {found_in_words(final.verdict)}{beaten}"
                 return f"a candidate was judged {in_words(_interval(made_of))} over eager, but {words}"
         return ""
+
+    def _why_none_was_judged(self) -> str:
+        if self._search.is_stopped or self._settings.candidates == 0:
+            return "no candidate was judged"
+        words, name = "no candidate was judged, since none was proposed", self._file.class_name
+        if owner := hidden_forward(self._file.source, name):
+            return (
+                f"{words}: rewrites change the forward in the text of {name}, and cannot tell from the file whether it "
+                f"is that of {owner}; add one with its steps to {name}"
+            )
+        return words
 
     def _is_faster(self, scored: Scored) -> bool:
         return scored.interval is not None and scored.interval.low > self.outcome.baseline[1].high
@@ -336,8 +350,6 @@ class Optimization:
 
 def _none_is_right(screened: Sequence[Verdict]) -> str:
     """That no candidate is known to be right, with what is the matter with the first that is wrong."""
-    if not screened:
-        return "no candidate was judged"
     refused = [verdict for verdict in screened if verdict.status is not Status.UNSTABLE]
     what = "refused" if len(refused) == len(screened) else "refused or did not settle"
     first = found_in_words((refused or screened)[0])

@@ -1,8 +1,8 @@
 """Stage self_supervised: sample from the policy, run what it wrote, train it on its own successes; again.
 
 Only successes are learned from, and nothing is pushed down: while most samples still fail, a baseline would turn them
-into many negative updates (CUDA-L1, arXiv:2507.14111, stage 2). The paper ignores speed here; of these successes the
-faster are taught more often.
+into many negative updates. Speed is ignored: any of a problem's successes is taught as often as any other (CUDA-L1,
+arXiv:2507.14111, stage 2).
 
 DVC runs this as ``python -m flows.self_supervised``; so can you.
 """
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.parts.accounting import Expenses, accounted
 from flows.parts.judging import Court, court
-from flows.parts.launching import Trainers, trainers
-from flows.parts.records import exemplars_of, read_taught, read_verdicts
+from flows.parts.launching import Trainers, require_apart, trainers
+from flows.parts.records import exemplars_of, read_taught, read_verdicts, say_left_out
 from flows.parts.sampling import as_samples, build_requests, draw
 from tasks.history.records import TRAINING
 from tasks.judge.verdict import Verdict
@@ -34,6 +34,7 @@ def self_supervised(stage: Stage) -> None:
     from tasks.training.policy import load_policy, save_policy, writable
 
     params = stage.params
+    require_apart(params)
     problems = load_problems(params.problems)
     curve: list[dict[str, Any]] = []
     judged: dict[str, tuple[Candidate, Verdict]] = {}
@@ -112,7 +113,10 @@ def _learn(
     tracker: Tracker,
     expenses: Expenses,
 ) -> None:
-    """Train on the successes, with a share of the filtered variants against forgetting what was not sampled."""
+    """Train on the successes, with a share of the filtered variants against forgetting what was not sampled.
+
+    Of the successes all are alike; the variants are drawn as in sft, the faster a little more often.
+    """
     from tasks.training.examples import sft_examples
     from tasks.training.sft import train_sft
 
@@ -122,9 +126,9 @@ def _learn(
     train = [problem for problem in problems.values() if problem.split is Split.TRAIN]
     examples = [
         example
-        for source, number, invented_share in (
-            (successes, count - replayed, 0.0),
-            (taught, replayed, stage.params.sft.invented_share),
+        for source, number, weighs_speed, invented_share in (
+            (successes, count - replayed, False, 0.0),
+            (taught, replayed, True, stage.params.sft.invented_share),
         )
         if number
         for example in sft_examples(
@@ -132,6 +136,7 @@ def _learn(
             source,
             policy=policy,
             count=number,
+            weighs_speed=weighs_speed,
             exemplar_share=params.exemplar_share,
             renamed_share=stage.params.sft.renamed_share,
             invented_share=invented_share,
@@ -139,6 +144,7 @@ def _learn(
             seed=_seed(stage, iteration),
         )
     ]
+    say_left_out(count - len(examples), asked=count)
     with (
         progress(f"training iteration {iteration}", total=params.steps, unit="step") as bar,
         expenses.metered(TRAINING) as meter,

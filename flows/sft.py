@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from flows.engine import Stage, progress, run_stage, say
 from flows.parts.accounting import accounted
-from flows.parts.launching import trainers
-from flows.parts.records import read_taught
+from flows.parts.launching import require_apart, trainers
+from flows.parts.records import read_taught, say_left_out
 from tasks.errors import TrainingError
 from tasks.history.records import TRAINING
 from tasks.params import Params
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 def sft(stage: Stage) -> None:
     """Write the policy, and its loss by step as curve.csv."""
     # Heavy libraries are imported by the stages that train, not by whoever imports this module.
-    from tasks.training.policy import load_policy, new_policy, save_policy, writable
+    from tasks.training.policy import load_policy, new_policy, require_room, save_policy, writable
     from tasks.training.sft import train_sft
 
     params = stage.params
+    require_apart(params)
     known = load_problems(params.problems)
     problems = [problem for problem in known.values() if problem.split is Split.TRAIN]
     taught = read_taught()
@@ -43,13 +44,21 @@ def sft(stage: Stage) -> None:
             policy = load_policy(params.policy.model, params.policy, seed=params.seed)
         else:
             policy = new_policy(corpus(problems, taught), params.policy, seed=params.seed)
+        require_room(policy, known.values())  # which later stages ask about, hours from now
         fitting = writable(policy, taught)
         too_long = sum(map(len, taught.values())) - sum(map(len, fitting.values()))
+        if not fitting:
+            raise TrainingError(
+                f"no program that may be taught fits policy.completion_tokens, which is "
+                f"{params.policy.completion_tokens}; raise it in params.yaml, and policy.context_tokens with it"
+            )
         if too_long:
             say(f"{too_long} candidates are not taught: they are longer than policy.completion_tokens")
         total = params.sft.copying_steps + params.sft.steps
         with progress("fine-tuning", total=total, unit="step") as bar:
             copying, examples = _examples(params, policy, problems, fitting)
+            num_examples = len(copying) + len(examples)
+            say_left_out(total * params.sft.batch_size - num_examples, asked=total * params.sft.batch_size)
             with expenses.metered(TRAINING) as meter:
 
                 def on_step(step: int, values: dict[str, float]) -> None:
@@ -63,6 +72,7 @@ def sft(stage: Stage) -> None:
                     examples,
                     steps=total,
                     first=copying,
+                    first_steps=params.sft.copying_steps,
                     batch_size=params.sft.batch_size,
                     learning_rate=params.sft.learning_rate,
                     checkpoints=stage.folder / "checkpoints",
@@ -74,7 +84,6 @@ def sft(stage: Stage) -> None:
         save_policy(policy, stage.outputs / "policy")
         stage.write_csv("curve.csv", curve)
         final_loss = next((round(row["loss"], 4) for row in reversed(curve) if "loss" in row), None)
-        num_examples = len(copying) + len(examples)
         stage.write_json("metrics.json", {"examples": num_examples, "too_long": too_long, "final_loss": final_loss})
 
 
@@ -89,6 +98,7 @@ def _examples(
         problems,
         taught,
         policy=policy,
+        weighs_speed=True,
         exemplar_share=params.sft.exemplar_share,
         renamed_share=params.sft.renamed_share,
         num_exemplars=params.exemplars.count,

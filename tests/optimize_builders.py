@@ -164,6 +164,7 @@ def report_on(file: UserFile, outcome: Outcome) -> str:
         shapes="any",
         seconds=1.0,
         interrupted=False,
+        no_drop_in=outcome.no_drop_in,
     )
 
 

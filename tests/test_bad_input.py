@@ -16,6 +16,7 @@ from tests.stage_runs import (
     write_rows,
     write_taught,
 )
+from tests.training_builders import SCALED
 
 pytestmark = pytest.mark.slow
 
@@ -140,3 +141,21 @@ def test_variants_of_which_none_may_be_learnt_from_are_told_with_the_remedy(tmp_
         "TrainingError: there is nothing to learn from: no candidate was correct and as fast as filter_variants",
         "generate_variants.max_per_problem",
     )
+
+
+def test_programs_that_are_all_too_long_to_be_taught_are_told_with_the_key_to_raise(tmp_path: Path) -> None:
+    root = workspace(tmp_path, policy__completion_tokens=16)
+    write_taught(root)
+    said_no(
+        run(root, "flows.sft"),
+        "TrainingError: no program that may be taught fits policy.completion_tokens, which is 16; raise it",
+    )
+
+
+def test_a_reference_that_no_prompt_has_room_for_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+    root = workspace(tmp_path, sft__steps=10_000)
+    write_taught(root)
+    write_problem(root, "level1/long", SCALED.replace("out = ", "out = " + "0.0 + " * 900))
+    result = run(root, "flows.sft")
+    said_no(result, "PolicyError: the reference of level1/long takes ", "leaves only ", "raise policy.context_tokens")
+    assert "fine-tuning" not in result.stderr

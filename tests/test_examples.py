@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from tasks.problems.problem import Problem, Split
-from tasks.training.examples import sft_examples
+from tasks.training.examples import Example, sft_examples
+from tasks.training.policy import encode_prompt
 from tasks.training.renaming import own_names, rename_consistently
 from tasks.variants.prompts import as_completion, parse_completion
 from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, problem
@@ -136,6 +137,56 @@ def test_faster_candidates_are_taught_a_little_more_often():
     assert share == pytest.approx(2 / 3, abs=0.05)
 
 
+def test_speed_is_ignored_where_it_is_not_to_be_weighed():
+    taught = {"level1/one": [exemplar(SCALED_IN_PLACE, speedup=100.0), exemplar(SCALED_BY_CLAMP, speedup=0.1)]}
+    rows = examples([problem("one")], taught=taught, count=3000, weighs_speed=False)
+    share = sum("relu_" in row.completion for row in rows) / 3000
+    assert share == pytest.approx(1 / 2, abs=0.05)
+
+
+def num_tokens(row: Example) -> int:
+    return len(encode_prompt(POLICY, row.prompt)) + len(POLICY.tokenizer(row.completion).input_ids) + 1
+
+
+def speedups_shown(row: Example) -> list[str]:
+    return [line for line in row.prompt.splitlines() if line.startswith("# ") and line.endswith("x")]
+
+
+def test_exemplars_are_left_out_the_slowest_first_until_prompt_and_completion_fit():
+    asked = {"count": 20, "exemplar_share": 1.0, "seed": 3}
+    whole = examples([problem("one")], **asked)
+    longest = max(map(num_tokens, whole))
+    bare = max(map(num_tokens, examples([problem("one")], count=20)))
+    assert {len(speedups_shown(row)) for row in whole} == {2}
+    seen = set()
+    for context_tokens in (longest, longest - 1, (longest + bare) // 2, bare):
+        rows = examples([problem("one")], context_tokens=context_tokens, **asked)
+        assert [row.completion for row in rows] == [row.completion for row in whole]
+        for row, full in zip(rows, whole, strict=True):
+            num_shown = len(speedups_shown(row))
+            assert num_tokens(row) <= context_tokens
+            assert speedups_shown(row) == speedups_shown(full)[2 - num_shown :]
+            seen.add((context_tokens, num_shown))
+    assert {(longest, 2), (longest - 1, 2), (longest - 1, 1), (bare, 0)} <= seen
+    assert not {(longest, 1), (longest, 0), (bare, 1)} & seen
+
+
+@pytest.mark.parametrize("limit", ["context_tokens", "completion_tokens"])
+def test_what_does_not_fit_without_exemplars_either_is_left_out(limit):
+    long = SCALED_IN_PLACE.replace("out = self.linear(x)", "out = self.linear(x)" + " + 0.0" * 60)
+    taught = {"level1/one": [exemplar(SCALED_BY_CLAMP), exemplar(long)]}
+    asked = {"taught": taught, "count": 200, "exemplar_share": 0.5, "weighs_speed": False}
+    whole = examples([problem("one")], **asked)
+    short = [row for row in whole if " + 0.0" not in row.completion]
+    most = {
+        "context_tokens": max(num_tokens(row) for row in short if "ModelNew" not in row.prompt),
+        "completion_tokens": max(len(POLICY.tokenizer(row.completion).input_ids) + 1 for row in short),
+    }
+    rows = examples([problem("one")], **asked, **{limit: most[limit]})
+    assert [row.completion for row in rows] == [row.completion for row in short]
+    assert len(rows) == pytest.approx(100, abs=30)
+
+
 def test_exemplars_are_others_of_the_same_problem_the_slowest_first():
     rows = examples([problem("one")], count=50, exemplar_share=1.0)
     for row in rows:
@@ -244,6 +295,8 @@ def examples(
     exemplar_share=0.0,
     renamed_share=0.0,
     invented_share=0.0,
+    weighs_speed=True,
+    context_tokens=4000,
     completion_tokens=600,
     seed=0,
 ):
@@ -258,10 +311,11 @@ def examples(
         problems,
         taught,
         count=count,
+        weighs_speed=weighs_speed,
         exemplar_share=exemplar_share,
         renamed_share=renamed_share,
         invented_share=invented_share,
         num_exemplars=2,
-        policy=replace(POLICY, completion_tokens=completion_tokens),
+        policy=replace(POLICY, context_tokens=context_tokens, completion_tokens=completion_tokens),
         seed=seed,
     )

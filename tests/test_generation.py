@@ -153,7 +153,7 @@ def test_vllm_that_is_not_installed_is_named_with_what_to_do(monkeypatch):
     except ImportError:
         engine = EngineParams(generator="vllm", vllm_url="http://127.0.0.1:9")
         monkeypatch.setattr(team, "_joined", team.Team(engine=engine))
-        with pytest.raises(MachineError, match=r"engine.generator is vllm, .*Install vllm or choose"):
+        with pytest.raises(MachineError, match=r"engine.generator is vllm, .*[^.]\. Install vllm or choose"):
             generation_engine(policy())
     else:
         pytest.skip("vllm is installed")

@@ -142,7 +142,7 @@ def test_without_exemplars_prompts_are_bare(tmp_path):
 def test_a_row_says_what_a_step_found(tmp_path):
     rows, steps = train(tmp_path)
     for row, rollouts in zip(rows, steps, strict=True):
-        assert {"step", "loss", "entropy", "reward", "correct", "distinct"} <= set(row)
+        assert {"step", "loss", "entropy", "reward", "correct", "unstable", "distinct"} <= set(row)
         for name, value in rollout_metrics(rollouts, group_size=4).items():
             assert row[name] == pytest.approx(value, rel=1e-5)
 
@@ -255,7 +255,8 @@ def test_rewards_of_a_step_do_not_depend_on_each_other_but_later_ones_do():
 
 def test_metrics_of_a_step_with_nothing_correct_have_no_speedup():
     rollouts = scorer(_all_wrong).score(completions("a", "a", "b", "c"))
-    assert rollout_metrics(rollouts, group_size=4) == {"reward": -1.5, "correct": 0.0, "distinct": 0.75}
+    metrics = {"reward": -1.5, "correct": 0.0, "unstable": 0.0, "distinct": 0.75}
+    assert rollout_metrics(rollouts, group_size=4) == metrics
 
 
 def _all_wrong(candidates: Sequence[Candidate]) -> list[Verdict]:

@@ -83,7 +83,7 @@ def test_what_is_not_done_again_has_a_remedy_of_its_own(tmp_path, name, opened, 
 
 
 def test_a_step_whose_text_is_not_there_is_named_with_both_files_and_the_remedy(tmp_path):
-    (tmp_path / "candidates.jsonl").write_text("")  # as after a power cut: the later of the two got to the disk
+    (tmp_path / "candidates.jsonl").write_text("")  # as after a disk's fault
     (tmp_path / "rollouts.jsonl").write_text('{"step": 1, "candidate_id": "abc"}\n')
     said = r"rollouts\.jsonl names the candidate abc, whose text is not in .*candidates\.jsonl; delete .*begins anew"
     with pytest.raises(RecordError, match=said):

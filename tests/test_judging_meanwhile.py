@@ -10,10 +10,13 @@ from typing import ClassVar
 import pytest
 import torch
 
-from flows.contrastive_rl import require_apart
+from flows.contrastive_rl import contrastive_rl
 from flows.engine import Stage
 from flows.parts import judging
 from flows.parts.judging import Court
+from flows.parts.launching import require_apart
+from flows.self_supervised import self_supervised
+from flows.sft import sft
 from tasks.errors import ParamsError, PreemptedError, WorkerError
 from tasks.judge.verdict import Verdict
 from tasks.params import load_params
@@ -165,3 +168,12 @@ def test_judging_meanwhile_on_a_device_that_samples_is_refused(
     )
     with pytest.raises(ParamsError, match="while others are sampled there") if is_refused else nullcontext():
         require_apart(params)
+
+
+@pytest.mark.parametrize("stage", [sft, self_supervised, contrastive_rl], ids=lambda stage: stage.__name__)
+def test_every_stage_that_trains_refuses_it_before_it_reads_anything(tmp_path, monkeypatch, stage):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    params = replace(FIXED, contrastive_rl=replace(FIXED.contrastive_rl, groups_at_once=1))
+    with pytest.raises(ParamsError, match="groups would be judged on cpu while others are sampled there"):
+        stage(Stage(name="any", params=params, key="k", folder=tmp_path, run_id="run-1", started_at=1.7e9))

@@ -167,6 +167,79 @@ def test_an_obstacle_is_one_line_in_terms_of_the_file(tmp_path: Path, class_text
     assert "_Described" not in said
 
 
+CALLED = """import torch
+from torch import nn
+
+
+class Table(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rows = None
+
+    def forward(self, x):
+        self.rows = x.detach()
+        return x
+
+
+class Softmax(nn.Module):
+    total = 0
+
+    def __init__(self):
+        super().__init__()
+        self.table = {table}
+        self.calls, self.seen, self.cache = 0, [], None
+        self.register_buffer("count", torch.zeros((), dtype=torch.long))
+        self.register_buffer("mean", None)
+
+    def forward(self, x):
+        {called}
+        return torch.softmax(self.table(x), dim=1)
+
+
+def example_inputs():
+    return torch.randn(32, 64)
+"""
+
+
+@pytest.mark.parametrize(
+    ("called", "table", "names"),
+    [
+        pytest.param("self.calls += 1", "Table() and nn.Identity()", "calls", id="a number that counts"),
+        pytest.param("self.seen.append(x.shape[0])", "Table() and nn.Identity()", "seen", id="a list that grows"),
+        pytest.param("self.cache = x.detach()", "Table() and nn.Identity()", "cache", id="a tensor that was none"),
+        pytest.param(
+            "self.mean = x.detach().mean(0)", "Table() and nn.Identity()", "mean", id="a buffer that was none"
+        ),
+        pytest.param("pass", "Table()", "table.rows", id="in a module inside"),
+        pytest.param("self.calls += 1; self.seen.append(0)", "Table()", "calls, seen, table.rows", id="several"),
+        pytest.param(
+            "Softmax.total += 1", "Table() and nn.Identity()", "Softmax.total", id="an attribute of the class"
+        ),
+    ],
+)
+def test_what_a_call_changes_for_good_is_an_obstacle(tmp_path: Path, called: str, table: str, names: str) -> None:
+    said = obstacle(softmax_file(tmp_path, CALLED.format(called=called, table=table)), FACTS)
+    assert said == (
+        f"a call of Softmax changes {names}, after which it is not what was judged: let it keep that in buffers that "
+        f"are there from the beginning, or in attributes of its own that its constructor does not set"
+    )
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        pytest.param("self.count += 1", id="a buffer that counts"),
+        pytest.param("self.last = x.detach()", id="an attribute that was not there"),
+        pytest.param("self.calls += 1; self.calls -= 1", id="what is put back"),
+        pytest.param("assert not torch.is_tensor(x)", id="and fails"),
+    ],
+)
+def test_what_else_a_call_leaves_is_none(tmp_path: Path, called: str) -> None:
+    assert (
+        obstacle(softmax_file(tmp_path, CALLED.format(called=called, table="Table() and nn.Identity()")), FACTS) is None
+    )
+
+
 def test_a_module_that_is_another_one_each_time_is_searched_after_a_word(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

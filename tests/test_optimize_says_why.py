@@ -10,7 +10,7 @@ from tasks.judge.verdict import Status
 from tasks.search.report import DETAIL_CHARS, REASON_CHARS, one_line
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
-from tests.optimize_builders import GivenJudges, Speeds, by_recipe, optimized, report_on, softmax_file
+from tests.optimize_builders import SOURCE, GivenJudges, Speeds, by_recipe, optimized, report_on, softmax_file
 
 DETAIL = "its fast form keeps another kind of module as attention, " * 3
 
@@ -97,6 +97,42 @@ def test_where_nothing_was_faster_that_is_all_that_is_said(file: UserFile, speed
     outcome = optimized(file, GivenJudges(speeds))
     assert outcome.unwritten == ""
     assert report_on(file, outcome).splitlines()[2].startswith("**Nothing was found that is faster for sure")
+
+
+INHERITING = """import abc
+
+import torch
+
+
+class Base(torch.nn.Module):
+    def forward(self, x):
+        return torch.exp(x) / torch.sum(torch.exp(x), dim=1, keepdim=True)
+
+
+class Softmax(abc.Other, Base):
+    pass
+
+
+def example_inputs():
+    return torch.randn(32, 64)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        pytest.param(SOURCE, "no candidate was judged, since none was proposed", id="a forward of its own"),
+        pytest.param(
+            INHERITING,
+            "no candidate was judged, since none was proposed: rewrites change the forward in the text of Softmax, and "
+            "cannot tell from the file whether it is that of Base; add one with its steps to Softmax",
+            id="an inherited one that cannot be told",
+        ),
+    ],
+)
+def test_why_no_candidate_is_proposed_is_said(tmp_path: Path, source: str, words: str) -> None:
+    file = softmax_file(tmp_path, source)
+    assert optimized(file, GivenJudges(by_recipe()), proposers=[]).unwritten == words
 
 
 def test_a_long_reason_is_cut_at_a_word_with_an_ellipsis(file: UserFile) -> None:

@@ -1,5 +1,7 @@
 """A speedup that was charged for uneven calls says so, and a drop-in is not discarded for them at the first look."""
 
+import contextlib
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from flows.optimizing.document import verdict_document
-from flows.optimizing.judging import FINAL, LONG
-from tasks.judge.verdict import Check, Verdict
+from flows.optimizing.judging import FINAL, JOURNAL, LONG, Record
+from tasks.judge.verdict import Check, Status, Verdict
 from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
+from tasks.search.report import charges
+from tasks.search.texts import problem_texts
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
-from tests.optimize_builders import GivenJudge, GivenJudges, by_recipe, optimized, report_on, softmax_file
+from tests.optimize_builders import FACTS, GivenJudge, GivenJudges, by_recipe, optimized, report_on, softmax_file
 
 UNEVEN = "calls take 2.02 times as long as the quickest on average, unlike the reference's"
 
@@ -97,3 +101,31 @@ def test_once_the_minutes_are_over_its_long_timing_is_not_begun_again(file: User
     judges = UnevenJudges(LONG, [0.54, 2.5], charged=1, clock=late)
     assert optimized(file, judges, window_s=5.0, clock=late).winner is None
     assert asked_at(judges, LONG) == 1
+
+
+@pytest.mark.parametrize("rung", [FINAL, LONG])
+def test_an_interrupted_run_goes_on_from_the_newer_verdict(file: UserFile, tmp_path: Path, rung: str) -> None:
+    with contextlib.closing(Record(tmp_path, ["this"])) as record:
+        first = optimized(file, UnevenJudges(rung, [0.54, 2.5], charged=1), window_s=5.0, record=record)
+    rows = [json.loads(line) for line in (tmp_path / JOURNAL).read_text().splitlines()]
+    assert not any(charges(Verdict.from_json(row["verdict"])) for row in rows)  # what was judged once more is not kept
+    judges = UnevenJudges(rung, [0.54], charged=9)
+    with contextlib.closing(Record(tmp_path, ["this"])) as record:
+        again = optimized(file, judges, window_s=5.0, record=record)
+    assert judges.asked == []
+    assert first.winner is not None
+    assert again.winner == first.winner
+
+
+@pytest.mark.parametrize("newer", [2.5, Status.UNSTABLE], ids=["settled", "to be judged afresh"])
+def test_of_two_verdicts_in_a_journal_the_newer_counts(file: UserFile, tmp_path: Path, newer: float | Status) -> None:
+    texts, found = problem_texts(file, FACTS), iter([0.54, newer])
+    judge = GivenJudges(lambda rung, candidate: next(found)).at(FINAL)
+    candidate = Candidate(problem_id="softmax", source="ModelNew = None", origin="test")
+    verdicts = [judge.judge(texts.judged, candidate, seed=0, best_speedup=None) for _ in range(2)]
+    with contextlib.closing(Record(tmp_path, ["this"])) as record:
+        for verdict in verdicts:
+            record.add(FINAL, verdict, elapsed_s=1.0)
+    with contextlib.closing(Record(tmp_path, ["this"])) as record:
+        known = [verdict for verdict, _ in record.known.values()]
+    assert known == ([] if newer is Status.UNSTABLE else verdicts[1:])

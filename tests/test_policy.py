@@ -14,10 +14,19 @@ from tasks.training.policy import (
     fitting_prompt,
     load_policy,
     new_policy,
+    require_room,
     save_policy,
     writable,
 )
-from tests.training_builders import SCALED, SCALED_BY_CLAMP, SCALED_IN_PLACE, exemplar, policy, policy_params
+from tests.training_builders import (
+    SCALED,
+    SCALED_BY_CLAMP,
+    SCALED_IN_PLACE,
+    exemplar,
+    policy,
+    policy_params,
+    problem,
+)
 
 
 def logits(of_policy, text: str) -> torch.Tensor:
@@ -164,6 +173,18 @@ def test_a_prompt_keeps_the_fastest_exemplars_that_fit():
 def test_a_reference_that_leaves_no_room_for_a_completion_is_refused():
     with pytest.raises(PolicyError, match=r"a reference takes \d+ tokens.*raise policy\.context_tokens"):
         fitting_prompt(policy(context_tokens=128, completion_tokens=100), SCALED, [])
+
+
+def test_all_problems_that_leave_no_room_are_named():
+    made = policy(context_tokens=500, completion_tokens=100)
+    long = SCALED.replace("    out = ", "    out = " + "0.0 + " * 300)
+    require_room(made, [problem("one"), problem("two")])
+    with pytest.raises(
+        PolicyError, match=r"^the reference of level1/b takes \d+ tokens.*leaves only 400; raise policy"
+    ):
+        require_room(made, [problem("a"), problem("b", long)])
+    with pytest.raises(PolicyError, match=r"^the longest reference of level1/b, level1/c takes \d+ tokens"):
+        require_room(made, [problem("c", long), problem("a"), problem("b", long)])
 
 
 def test_a_policy_of_one_layer_attends():

@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,6 +172,23 @@ def test_the_class_is_judged_as_model_in_evaluation_mode(tmp_path: Path) -> None
     assert "torch.randn(2, 4)" in texts.shown.source
     assert "return [4]" in texts.shown.source
     assert "torch.rand(2, 4)" in texts.judged.source
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("class Whole(Part): pass\n", id="a class"),
+        pytest.param(
+            "class Whole(Part):\n    def __init__(self): super().__init__(); self.x = 1\n", id="a constructor"
+        ),
+    ],
+)
+def test_what_is_written_in_one_line_is_judged_in_evaluation_mode_too(tmp_path: Path, text: str) -> None:
+    source = f"{ONE.partition('class Whole')[0]}{text}\n\ndef example_inputs():\n    return torch.rand(2, 4)\n"
+    file = read_user_file(file_of(tmp_path, source), "Whole")
+    names: dict[str, Any] = {}
+    exec(problem_texts(file, survey(file)).judged.source, names)
+    assert not names["Model"]().training
 
 
 def test_a_kernelbench_file_is_a_problem_as_it_stands(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def test_a_policy_learns_what_it_is_taught(tmp_path):
 
 
 def test_what_comes_first_is_learnt_before_the_rest(tmp_path):
-    first, rest = EXAMPLES[:1] * 8, [Example(prompt="# sum\n", completion="return a + b + c + d")]
-    rows, _ = train(tmp_path / "both", examples=rest, first=first, steps=4, learning_rate=1e-9)
+    first, rest = EXAMPLES[:1], [Example(prompt="# sum\n", completion="return a + b + c + d")]
+    rows, _ = train(tmp_path / "both", examples=rest, first=first, first_steps=2, steps=4, learning_rate=1e-9)
     alone = [
         train(tmp_path / name, examples=examples, steps=1)[0][0]["loss"]
         for name, examples in (("first", first), ("rest", rest))
@@ -153,7 +153,7 @@ def test_examples_too_long_for_the_policy_are_left_out(tmp_path, whole):
     long = [Example(prompt="# a\n", completion="a + " * 40), Example(prompt="b + " * 300, completion="c")]
     mixed, _ = train(tmp_path / "mixed", examples=[*EXAMPLES, *long])
     assert mixed == whole
-    with pytest.raises(PolicyError, match=r"none of 2 examples fits policy\.context_tokens"):
+    with pytest.raises(PolicyError, match=r"none of the examples fits policy\.context_tokens"):
         train(tmp_path / "none", examples=long)
 
 

@@ -75,15 +75,15 @@ def policy(*, seed: int = 0, **changes: object) -> Policy:
     return new_policy(corpus, policy_params(**changes), seed=seed)
 
 
-def verdict(candidate: Candidate, *, speedup: float | None) -> Verdict:
-    """A verdict of that speedup, or a crash."""
+def verdict(candidate: Candidate, *, speedup: float | None, failure: Status = Status.CRASHED) -> Verdict:
+    """A verdict of that speedup, or that failure."""
     timing = None
     if speedup is not None:
         timing = Timing(baseline="eager", reference_ms=(speedup,), candidate_ms=(1.0,))
     return Verdict(
         candidate_id=candidate.candidate_id,
         problem_id=candidate.problem_id,
-        status=Status.CORRECT if timing else Status.CRASHED,
+        status=Status.CORRECT if timing else failure,
         device="test",
         protocol="test",
         timing=timing,

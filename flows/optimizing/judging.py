@@ -69,6 +69,7 @@ class Record:
         for row in self._journal.rows:
             verdict = Verdict.from_json(row["verdict"])
             if verdict.status is Status.UNSTABLE and row["rung"] in AFRESH:
+                self.known.pop((row["rung"], verdict.candidate_id), None)  # the last word counts, whatever was before
                 continue
             self.known[row["rung"], verdict.candidate_id] = verdict, row["elapsed_s"]
         self._asked = digest

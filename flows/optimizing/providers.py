@@ -17,6 +17,7 @@ from tasks.search.compositions import Compositions, starting_programs
 from tasks.search.contrastive import Contrastive, IslandsChoice
 from tasks.search.experience import Experience
 from tasks.search.folder_provider import FolderProvider
+from tasks.search.inherited import put_together
 from tasks.search.proposers import FromProvider, InBackground, Proposer
 from tasks.search.texts import with_prefix
 from tasks.search.writers import Asked, Writer
@@ -204,7 +205,7 @@ class Providers:
             yield FromProvider(FolderProvider(Path(name)), self._problem, seed=self._seed)
 
     def _compiled(self, provider: CompilerProvider) -> list[Candidate]:
-        found = list(provider.candidates(self._problem, seed=self._seed))
+        found = list(provider.candidates(put_together(self._problem), seed=self._seed))
         if not found:
             raise ProviderError(next(iter(provider.refused[self._problem.problem_id].values())))
         return found
@@ -232,9 +233,11 @@ class Providers:
 def rewriting(problem: Problem, *, seed: int, device: str, experience: Experience | None = None) -> list[Proposer]:
     """Rewrites that learn from what was found, here and by those with whom the experience is shared.
 
-    Where calls can be put into the forward, they start from that form, and from the text as it is too. On a GPU whole
-    recipes come before them: a kernel in the graph that pays for it is many steps away.
+    Where calls can be put into the forward, they start from that form, and from the text as it is too. What the class
+    inherits within its file is in its text before. On a GPU whole recipes come before them: a kernel in the graph that
+    pays for it is many steps away.
     """
+    problem = put_together(problem)
     make = partial(
         Compositions, problem, seed=seed, rewrites=rewrites_for(device), experience=experience or Experience()
     )

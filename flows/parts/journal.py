@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tasks.durable import flush
 from tasks.errors import RecordError
 
 Record = TypeVar("Record")
@@ -14,7 +15,9 @@ _JOURNAL_REMEDY = "remove that line: what it held is done again"
 
 
 class Journal:
-    """Rows survive a kill once append has returned; a last line cut off by one is dropped when the file is reopened.
+    """Rows survive a kill and a power cut once append has returned: a checkpoint never counts on rows that are lost.
+
+    A last line that was cut off is dropped when the file is reopened.
 
     Args:
         remedy: for a damaged line, where the rest cannot do without it or what it held is not done again.
@@ -32,18 +35,23 @@ class Journal:
         """What stood in the file when it was opened."""
         self._file = path.open("ab", buffering=0)
         self._file.truncate(len(kept))
+        flush(path)  # its name too, without which rows on the disk would be nowhere
 
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Write rows in one system call, so that a kill leaves at most the last line cut off.
+        """Write rows in one system call, so that a kill leaves at most the last line cut off, and wait for the disk.
 
         Raises:
             OSError: if the disk is full; none of the rows is in the file then, and appending may be tried again.
         """
         left = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        if not left:
+            return
         size = os.fstat(self._file.fileno()).st_size
         try:
             while left:
                 left = left[self._file.write(left) :]
+            # A disk takes milliseconds at most, and what a row tells of took longer: a verdict, a batch, a step.
+            os.fsync(self._file.fileno())
         except OSError:
             self._file.truncate(size)
             raise
@@ -54,7 +62,9 @@ class Journal:
         self._file.close()
         partial = self.path.with_name(f".{self.path.name}.partial")
         partial.write_bytes(b"".join(json.dumps(row).encode() + b"\n" for row in self.rows))
+        flush(partial)
         partial.replace(self.path)
+        flush(self.path)
         self._file = self.path.open("ab", buffering=0)
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ class Court:
         self._record = Recorder(run_of(stage), problems)
         own = [Verdict.from_json(row) for row in self._journal.rows]
         # What another machine, another torch or an older protocol said is history, not an answer.
-        comparable = [verdict for verdict in [*known, *own] if self._is_comparable(verdict)]
+        comparable = [verdict for verdict in [*known, *own] if self.is_comparable(verdict)]
         self._known = {verdict.candidate_id: verdict for verdict in comparable}
         self._closing = threading.Event()
         self._best: dict[str, float] = {}
@@ -110,6 +110,12 @@ class Court:
             bar.close()
         return [self._known[candidate.candidate_id] for candidate in candidates]
 
+    def is_comparable(self, verdict: Verdict) -> bool:
+        """Whether this court would have said it too: on such a device, by its protocol and with the same versions."""
+        ours = self._judge
+        is_alike = (verdict.device, verdict.protocol) == (ours.device, ours.protocol)
+        return is_alike and same_versions(verdict.environment, ours.environment)
+
     def recover(self, candidates: Iterable[Candidate]) -> None:
         """Give the history what a killed run had journalled but not stored."""
         journalled = [candidate for candidate in candidates if candidate.candidate_id in self.own]
@@ -132,11 +138,6 @@ class Court:
     def _note_best(self, verdict: Verdict) -> None:
         if verdict.speedup is not None:
             self._best[verdict.problem_id] = max(verdict.speedup, self._best.get(verdict.problem_id, 0.0))
-
-    def _is_comparable(self, verdict: Verdict) -> bool:
-        ours = self._judge
-        is_alike = (verdict.device, verdict.protocol) == (ours.device, ours.protocol)
-        return is_alike and same_versions(verdict.environment, ours.environment)
 
     def _judge_patiently(self, candidate: Candidate) -> Verdict:
         for attempt in range(TRIES):

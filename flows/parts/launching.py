@@ -98,6 +98,25 @@ def devices(params: Params) -> list[str]:
     return [f"cuda:{number}" for number in range(params.engine.processes)] if torch.cuda.is_available() else ["cpu"]
 
 
+def require_apart(params: Params) -> None:
+    """Refuse to judge on the device that samples meanwhile: candidates would be timed beside the policy.
+
+    Every stage that trains asks first of all, sft before hours are spent on what contrastive_rl would refuse.
+
+    Raises:
+        ParamsError: if that is what params ask for.
+    """
+    if params.contrastive_rl.groups_at_once is None:
+        return
+    ours = devices(params)
+    is_here = params.judge.ray in (None, "local")
+    if is_here and params.judge.device in (*ours, ours[0].partition(":")[0]):
+        raise ParamsError(
+            f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
+            f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
+        )
+
+
 def _require_even(params: Params) -> None:
     size = params.engine.size
     for name, count in (

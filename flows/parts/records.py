@@ -1,10 +1,10 @@
-"""Reading what earlier stages wrote under data/."""
+"""Reading what earlier stages wrote under data/, and what is said of what is left out of it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flows.engine import DATA
+from flows.engine import DATA, say
 from flows.parts.journal import read_records
 from tasks.judge.verdict import Verdict
 from tasks.variants.candidate import Candidate
@@ -42,3 +42,12 @@ def exemplars_of(candidates: Iterable[Candidate], verdicts: Iterable[Verdict]) -
                 candidate.problem_id,
                 Exemplar(candidate_id=candidate.candidate_id, source=candidate.source, speedup=verdict.speedup),
             )
+
+
+def say_left_out(count: int, *, asked: int) -> None:
+    """Say how many of the examples asked for are not taught, if any."""
+    if count:
+        say(
+            f"{count} of {asked} examples are left out: prompt and program are longer than policy.context_tokens even "
+            f"without exemplars, or the program alone than policy.completion_tokens"
+        )

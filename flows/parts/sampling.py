@@ -59,9 +59,14 @@ def build_requests(
         choice: how exemplars are chosen.
         each: requests per problem.
         exemplar_share: probability that a prompt shows exemplars at all.
-    """
-    from tasks.training.policy import fitting_prompt
 
+    Raises:
+        PolicyError: if a bare reference leaves no room for a completion.
+    """
+    from tasks.training.policy import fitting_prompt, require_room
+
+    problems = list(problems)
+    require_room(policy, problems)
     requests = []
     for problem in problems:
         rng = random.Random(f"{seed}/{problem.problem_id}")  # str seeds are hashed stably, unlike hash(str)

@@ -13,6 +13,7 @@ import libcst.matchers as m
 from tasks.errors import ProblemError, RecordError
 from tasks.search.constructors import is_made_alike
 from tasks.search.drop_in_runtime import Runtime, free_name
+from tasks.search.inherited import with_inherited
 from tasks.search.names import Renaming, Said, imports_of, spelt_out
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
@@ -43,12 +44,22 @@ class Described(torch.nn.Module):
 
 def description():
     from tasks.judge.model_state import constructor_arguments
-    from tasks.search.surveying import tensors_apart
+    from tasks.search.surveying import changed_by_a_call, tensors_apart
 
     positional, named = constructor_arguments({returned}, DropIn)
     module = DropIn(*positional, **named){mode}
     seen = _Seen(module)
-    return [seen.digest or ("{hooks}" if seen._has_hooks else ""), tensors_apart(module, {inputs}())]
+    changed = changed_by_a_call(module, {inputs}(), (_compared, _own_classes, _compared_of))
+    return [seen.digest or ("{hooks}" if seen._has_hooks else ""), tensors_apart(module, {inputs}()), changed]
+
+
+def _compared(module):
+    tensors = [*module._parameters.items(), *module._buffers.items()]
+    return {{**_plain(module), **{{name: repr(_form(each)) for name, each in tensors}}}}
+
+
+def _compared_of(kind):
+    return {{name: each for name, each in _of_class(vars(kind)).items() if type(each) is str}}
 """
 _HOOKS = "hooks"
 _GUARD = """try:
@@ -68,6 +79,8 @@ class DropIn:
     source: str
     judged: Candidate
     """The same text with one function more, which makes the judge judge exactly what is written."""
+    changed_by_a_call: str
+    """Names of what a call of the user's module changes, so that it is not what was judged any more."""
 
 
 def drop_in(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: str, device: str = "cpu") -> DropIn:
@@ -119,15 +132,18 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         bound,
         taken,
         known={"Reference": reference, "Fast": fast_name, "DropIn": name},
-        more=("Described", "description"),
+        more=("Described", "description", "_compared", "_compared_of"),
         decorators=decorators,
     )
-    judged, apart = _judged_description(file, own_part, runtime)
-    is_alike = is_made_alike(
-        _class_of(laid_out(fast), ENTRY),
-        _class_of(laid_out(with_annotations_as_texts(module)), name),
-        new_names,
-        is_put_into_evaluation=not file.is_kernelbench,
+    judged, apart, changed = _judged_description(file, own_part, runtime)
+    is_alike = any(
+        is_made_alike(
+            _class_of(laid_out(fast), ENTRY),
+            _class_of(laid_out(with_annotations_as_texts(each)), name),
+            new_names,
+            is_put_into_evaluation=not file.is_kernelbench,
+        )
+        for each in (module, with_inherited(module, name))  # the same class in two texts; a candidate has either
     )
     added = runtime.text(
         facts, apart=apart, training=judged_mode(file), device=device, judged=judged, is_made_alike=is_alike
@@ -144,6 +160,7 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
             recipe=candidate.recipe,
             parent_id=candidate.candidate_id,
         ),
+        changed_by_a_call=changed,
     )
 
 
@@ -267,10 +284,10 @@ def _only_defines(statement: cst.CSTNode) -> bool:
     return False
 
 
-def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tuple[str, str]:
+def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tuple[str, str, str]:
     """What the drop-in will find its module described as, made as the file's own functions make it.
 
-    And which tensors among its inputs are one, as `surveying.tensors_apart` has it.
+    And which tensors among its inputs are one, as `surveying.tensors_apart` has it, and what a call changes of it.
 
     Raises:
         RecordError: if that cannot be told, or it is another one each time.
@@ -303,13 +320,13 @@ def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tupl
 
 
 @lru_cache(maxsize=8)
-def _described_in_a_process(file: UserFile) -> tuple[str, str] | None:
+def _described_in_a_process(file: UserFile) -> tuple[str, str, str] | None:
     """What the stand-in of the file gets as its inputs; None where they are not twice the same."""
     try:
-        (kind, description), (other_kind, apart) = survey(file).inputs
+        (kind, description), (other_kind, apart), (_, changed) = survey(file).inputs
     except ProblemError as error:
         raise RecordError(f"what the module is made of cannot be told: {error}") from error
-    return (description, apart) if kind == other_kind == "value" else None
+    return (description, apart, changed) if kind == other_kind == "value" else None
 
 
 def _mode_call(file: UserFile) -> str:

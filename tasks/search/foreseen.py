@@ -63,12 +63,19 @@ def obstacle(file: UserFile, facts: Survey) -> str | None:
     """
     candidate = Candidate(problem_id=file.path.stem, source=_LEAST, origin=ORIGIN)
     try:
-        drop_in(file, facts, candidate, problem_id=file.path.stem)
+        made = drop_in(file, facts, candidate, problem_id=file.path.stem)
     except RecordError as error:
         is_of_the_module = not isinstance(error.__cause__, ProblemError | RecursionError)
         if is_of_the_module and (places := _elsewhere(file)):
             return f"{file.class_name} makes {places}: make all parameters and buffers on the default device"
         return _in_a_line(str(error), file)
+    if made.changed_by_a_call:
+        return _in_a_line(
+            f"a call of {file.class_name} changes {made.changed_by_a_call}, after which it is not what was judged: let "
+            f"it keep that in buffers that are there from the beginning, or in attributes of its own that its "
+            f"constructor does not set",
+            file,
+        )
     return None
 
 

@@ -79,7 +79,7 @@ def render(
     shapes: str,
     seconds: float,
     interrupted: bool,
-    no_drop_in: str = "",
+    no_drop_in: str,
 ) -> str:
     """The whole report.
 
@@ -96,7 +96,7 @@ def render(
         unsettled: the verdict on the winner's long timing, where that did not settle.
         unwritten: what stood between the candidates and a drop-in that is written, in words, if anything did.
         shapes: of the inputs that it was judged on, in words.
-        no_drop_in: why the file gets none, whatever is found.
+        no_drop_in: why the file gets none, whatever is found; empty where nothing is known.
     """
     parts = [f"# {file.class_name} of {file.path.name}"]
     parts += _result(claimed, baseline, not_judged) if claimed else _no_result(file, baseline, unwritten, no_drop_in)

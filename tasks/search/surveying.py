@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,47 @@ def tensors_apart(module: torch.nn.Module, returned: Any) -> str:
     numbers = tuple(map(ids.index, ids))
     is_of_account = len(tensors) > 1 and (len({*ids}) < len(ids) or _writes_to(tensors, module, inputs, named))
     return repr(numbers) if is_of_account else "None"
+
+
+def changed_by_a_call(
+    module: torch.nn.Module,
+    returned: Any,
+    asked: tuple[
+        Callable[[Any], Mapping[str, Any]], Callable[[Any], Sequence[type]], Callable[[type], Mapping[str, str]]
+    ],
+) -> str:
+    """Names of what is not as it was after a call; empty where nothing is, or the call fails.
+
+    What classes have is put back, so that a module that is made later is what it would have been.
+
+    Args:
+        asked: what counts of a module, by name; its classes that count; and what does of these. An attribute that the
+            module itself gets anew does not count.
+    """
+    compared, classes_of, compared_of = asked
+    inputs, named = as_arguments(returned)
+    before = {path: compared(each) for path, each in module.named_modules()}
+    own = {*dir(module)}
+    kinds = {kind: (compared_of(kind), dict(vars(kind))) for each in module.modules() for kind in classes_of(each)}
+    try:
+        with torch.no_grad():
+            module(*inputs, **named)
+    except Exception:  # noqa: BLE001 - the user's code raises what it likes
+        return ""
+    changed = list[str]()
+    for path, part in module.named_modules():
+        old, new = before.get(path, {}), compared(part)
+        names = [name for name in {**old, **new} if path or name in old or name in own]
+        changed += [f"{path}.{name}" if path else name for name in names if old.get(name) != new.get(name)]
+    for kind, (old, held) in kinds.items():
+        for name, text in compared_of(kind).items():
+            if old.get(name) != text:
+                changed.append(f"{kind.__name__}.{name}")
+                if name in held:
+                    setattr(kind, name, held[name])
+                else:
+                    delattr(kind, name)
+    return ", ".join(changed)
 
 
 def _writes_to(

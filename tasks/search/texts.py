@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -45,6 +45,7 @@ def __init__(self, *arguments, **options):
 """
 _OTHER_MODEL = "OtherModel"
 _OWN_INPUTS = "example_inputs_of_user"
+Node = TypeVar("Node", cst.ClassDef, cst.FunctionDef)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,16 +143,24 @@ def is_in_evaluation_mode(module: cst.Module, class_name: str) -> bool:
     )
 
 
-def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseStatement | cst.SimpleStatementLine:
-    if not isinstance(node, cst.ClassDef) or not isinstance(node.body, cst.IndentedBlock):
+def in_lines(node: Node) -> Node:
+    """The class or function with each statement of its body in a line of its own."""
+    if not isinstance(suite := node.body, cst.SimpleStatementSuite):
         return node
+    lines = [cst.SimpleStatementLine([each.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]) for each in suite.body]
+    return node.with_changes(body=cst.IndentedBlock(lines))
+
+
+def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseStatement | cst.SimpleStatementLine:
+    if not isinstance(node, cst.ClassDef):
+        return node
+    node = in_lines(node)
     methods = list(node.body.body)
     last = cst.parse_statement(_EVALUATES)
     for place, method in enumerate(methods):
         if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
-            if isinstance(method.body, cst.IndentedBlock):
-                longer = method.body.with_changes(body=[*method.body.body, last])
-                methods[place] = method.with_changes(body=longer)
+            method = in_lines(method)
+            methods[place] = method.with_changes(body=method.body.with_changes(body=[*method.body.body, last]))
             break
     else:
         methods.append(cst.parse_statement(_CONSTRUCTOR.lstrip()))

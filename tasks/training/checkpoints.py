@@ -1,6 +1,5 @@
 """Checkpoints of a trainer: written every so often, told whole from half-written ones, and found again."""
 
-import os
 import shutil
 import time
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from tasks.durable import flush
 from tasks.errors import TrainingError
 from tasks.training.team import team
 
@@ -79,11 +79,12 @@ class CheckpointCallback(TrainerCallback):
             # The marker comes last, and older checkpoints go only after it: there is a whole one at every moment, also
             # on the disk, should the power fail.
             written = self._folder / f"checkpoint-{state.global_step}"
-            _flush(written)
+            flush(written)
             partial = written / f".{_MARKER}.partial"
             partial.write_text(_form())
+            flush(partial)
             partial.replace(written / _MARKER)
-            _flush(written)
+            flush(written / _MARKER)
             _remove_others(self._folder, written.name)
         self._saved_at = time.monotonic()
         self._interval_s = INTERVAL_S * max(1.0, (self._saved_at - self._asked_at) / UNNOTICED_S)
@@ -131,19 +132,6 @@ def _form() -> str:
     if not engine.zero_stage:
         return "without DeepSpeed"
     return f"under ZeRO-{engine.zero_stage} in {engine.size} processes with offload {engine.offload}"
-
-
-def _flush(folder: Path) -> None:
-    """Wait until a folder and all in it are on the disk."""
-    for path in (*folder.rglob("*"), folder, folder.parent):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        except OSError:
-            if not path.is_dir():  # of folders not every file system of a network can do so
-                raise
-        finally:
-            os.close(descriptor)
 
 
 def _remove_others(folder: Path, kept: str) -> None:

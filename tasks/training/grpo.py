@@ -42,6 +42,7 @@ _ROW_KEYS = (
     "loss",
     "reward",
     "correct",
+    "unstable",
     "distinct",
     "speedup",
     "entropy",

@@ -3,7 +3,7 @@
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from transformers import Lfm2Config, Lfm2ForCausalLM, PreTrainedModel
 from transformers import set_seed as set_every_seed
 from transformers.utils import logging as transformers_logging
 
+from tasks.durable import flush
 from tasks.errors import PolicyError
 from tasks.params import PolicyParams
+from tasks.problems.problem import Problem
 from tasks.training.adapters import base_of, with_adapter_of, with_new_adapter
 from tasks.training.loading import load_model, load_tokenizer, place_model, require_convolutions
 from tasks.training.tokenizer import new_tokenizer
@@ -109,7 +111,9 @@ def load_policy(source: Path | str, params: PolicyParams, *, seed: int = 0) -> P
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
-    """Write the model and its tokenizer; the folder appears whole or not at all, replacing an older one.
+    """Write the model and its tokenizer; the folder appears whole or not at all, after a power cut too.
+
+    It replaces an older one.
 
     Of a model with adapters these alone are written, beside the name of the model they belong to.
     """
@@ -118,6 +122,7 @@ def save_policy(policy: Policy, folder: Path) -> None:
         # peft would ask the model hub whether embeddings were resized; nothing here resizes them.
         policy.model.save_pretrained(partial, safe_serialization=True, save_embedding_layers=False)
         policy.tokenizer.save_pretrained(partial)
+        flush(partial)
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(partial, folder)
@@ -159,20 +164,50 @@ def writable(policy: Policy, taught: Mapping[str, Sequence[Exemplar]]) -> dict[s
     return {problem_id: exemplars for problem_id, exemplars in kept.items() if exemplars}
 
 
-def fitting_prompt(policy: Policy, reference: str, exemplars: Sequence[Exemplar]) -> tuple[str, Sequence[Exemplar]]:
-    """The prompt with as many of the exemplars, the last ones, as leave room for a whole completion, and those.
+def fitting_prompt(
+    policy: Policy, reference: str, exemplars: Sequence[Exemplar], *, completion_tokens: int | None = None
+) -> tuple[str, Sequence[Exemplar]]:
+    """The prompt with as many of the exemplars, the last ones, as leave room for a completion, and those.
+
+    Args:
+        completion_tokens: of a completion that is known, its end included; None leaves room for the longest.
 
     Raises:
         PolicyError: if not even the bare reference leaves that room.
     """
+    limit = policy.context_tokens - (completion_tokens or policy.completion_tokens)
     for dropped in range(len(exemplars) + 1):
         prompt = build_prompt(reference, exemplars[dropped:], style=policy.style)
         length = len(encode_prompt(policy, prompt))
-        if length <= policy.prompt_tokens:
+        if length <= limit:
             return prompt, exemplars[dropped:]
-    raise PolicyError(
-        f"a reference takes {length} tokens, but policy.context_tokens - policy.completion_tokens leaves only "
-        f"{policy.prompt_tokens}; raise policy.context_tokens in params.yaml or leave the problem out"
+    raise _no_room("a reference takes", length, limit)
+
+
+def require_room(policy: Policy, problems: Iterable[Problem]) -> None:
+    """Refuse, before any work is done with it, a problem that no prompt has room for.
+
+    Raises:
+        PolicyError: if a bare reference leaves no room for a whole completion; all such problems are named.
+    """
+    asked = list(problems)
+    prompts = [build_prompt(problem.source, [], style=policy.style) for problem in asked]
+    lengths = map(len, encode_prompts(policy, prompts))
+    too_long = {
+        problem.problem_id: length
+        for problem, length in zip(asked, lengths, strict=True)
+        if length > policy.prompt_tokens
+    }
+    if too_long:
+        names = ", ".join(sorted(too_long))
+        whose = f"the reference of {names} takes" if len(too_long) == 1 else f"the longest reference of {names} takes"
+        raise _no_room(whose, max(too_long.values()), policy.prompt_tokens)
+
+
+def _no_room(takes: str, length: int, limit: int) -> PolicyError:
+    return PolicyError(
+        f"{takes} {length} tokens, but policy.context_tokens - policy.completion_tokens leaves only {limit}; raise "
+        f"policy.context_tokens in params.yaml or leave the problem out"
     )
 
 

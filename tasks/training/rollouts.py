@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tasks.history.exemplars import ExemplarPool
-from tasks.judge.verdict import Verdict
+from tasks.judge.verdict import Status, Verdict
 from tasks.training.rewards import RewardScale, novelty_bonuses, without_advantage
 from tasks.variants.candidate import Candidate
 from tasks.variants.prompts import Exemplar, PromptStyle, parse_completion
@@ -64,12 +64,16 @@ class RolloutScorer:
         Rewards are on the scale as it was before these completions, so that they do not depend on their order. A
         withheld reward is the mean of the others in its group, which neither reinforces nor punishes: a doubt is no
         verdict. What is doubted is neither shown as an exemplar nor part of what is usual.
+
+        So it is with an unstable candidate. Right outputs whose timing did not settle are no verdict on speed: what a
+        failure earns would push the policy away from being right, and anything above the others' mean would reward
+        noise. It has no speedup and no bonus either way. Where all of a group are withheld, all earn 0.
         """
         candidates = [self.candidate(completion.problem_id, completion.text) for completion in completions]
         distinct = {candidate.candidate_id: candidate for candidate in candidates}
         verdicts = dict(zip(distinct, self.judge(list(distinct.values())), strict=True))
         bonuses = self._bonuses(candidates, verdicts)
-        withheld = {name for name, found in verdicts.items() if found.is_correct and self.is_withheld(found)}
+        withheld = {name for name, found in verdicts.items() if self._has_no_price(found)}
         rewards = [
             None
             if candidate.candidate_id in withheld
@@ -87,6 +91,9 @@ class RolloutScorer:
     def candidate(self, problem_id: str, text: str) -> Candidate:
         """What a completion claims to be."""
         return Candidate(problem_id=problem_id, source=parse_completion(text, style=self.style), origin=ORIGIN)
+
+    def _has_no_price(self, found: Verdict) -> bool:
+        return found.status is Status.UNSTABLE or (found.is_correct and self.is_withheld(found))
 
     def _bonuses(self, candidates: Sequence[Candidate], verdicts: dict[str, Verdict]) -> list[float]:
         bonuses: list[float] = []
@@ -111,8 +118,9 @@ class RolloutScorer:
 def rollout_metrics(rollouts: Sequence[Rollout], *, group_size: int) -> dict[str, float]:
     """Shares and means over one step's rollouts.
 
-    "correct" and "distinct" are shares of the rollouts, the latter of texts that differ within their group; "speedup"
-    is the geometric mean over the correct rollouts and absent if there is none.
+    "correct", "unstable" and "distinct" are shares of the rollouts: those with a speedup, those that are right without
+    one since their timing did not settle, and texts that differ within their group. "reward" counts what is withheld as
+    the mean of its group. "speedup" is the geometric mean over the correct rollouts and absent if there is none.
     """
     speedups = [rollout.verdict.speedup for rollout in rollouts if rollout.verdict.speedup is not None]
     groups = [rollouts[start : start + group_size] for start in range(0, len(rollouts), group_size)]
@@ -120,6 +128,7 @@ def rollout_metrics(rollouts: Sequence[Rollout], *, group_size: int) -> dict[str
     metrics = {
         "reward": statistics.fmean(rollout.reward for rollout in rollouts),
         "correct": len(speedups) / len(rollouts),
+        "unstable": sum(rollout.verdict.status is Status.UNSTABLE for rollout in rollouts) / len(rollouts),
         "distinct": distinct / len(rollouts),
     }
     if speedups:

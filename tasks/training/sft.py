@@ -37,6 +37,7 @@ def train_sft(
     *,
     steps: int,
     first: Sequence[Example] = (),
+    first_steps: int = 0,
     batch_size: int,
     learning_rate: float,
     checkpoints: Path,
@@ -54,7 +55,8 @@ def train_sft(
         policy: its model is changed in place.
         examples: those longer than the policy's context are left out; the rest is repeated in a new order as needed.
         steps: optimiser steps in all, those of an earlier, interrupted call included.
-        first: those that are learnt before the others, for as many of the steps as they fill.
+        first: those that are learnt before the others, repeated likewise.
+        first_steps: for how many of the steps.
         batch_size: examples per step.
         learning_rate: the highest, after a short warm-up; it falls to a tenth along a cosine.
         checkpoints: folder of this training's checkpoints.
@@ -73,7 +75,6 @@ def train_sft(
     _require_positions(policy)
     if packing:
         _require_isolation(policy)
-    first_steps = len(first) // batch_size
     rows = [
         *_rows(policy, first, steps=first_steps, batch_size=batch_size, packing=packing, seed=seed),
         *_rows(policy, examples, steps=steps - first_steps, batch_size=batch_size, packing=packing, seed=seed),
@@ -206,7 +207,7 @@ def _rows(
     ]
     if not rows:
         raise PolicyError(
-            f"none of {len(examples)} examples fits policy.context_tokens ({policy.context_tokens}) and "
+            f"none of the examples fits policy.context_tokens ({policy.context_tokens}) and "
             f"policy.completion_tokens ({policy.completion_tokens}); raise them in params.yaml"
         )
     # Packed, batches of mixed lengths are better: they take nearly equal memory.

@@ -67,8 +67,9 @@ def _client(url: str, *, device: Any) -> Any:
         client = VLLMClient(base_url=url, connection_timeout=_CONNECT_S)
         client.init_communicator(device=device)
     except ImportError as error:
+        said = str(error).rstrip(".")
         raise MachineError(
-            f"engine.generator is vllm, but its client is not here: {error}. Install vllm or choose continuous_batching"
+            f"engine.generator is vllm, but its client is not here: {said}. Install vllm or choose continuous_batching"
         ) from error
     except (ConnectionError, OSError) as error:
         raise MachineError(f"no vLLM server answers at {url} (engine.vllm_url): {error}") from error
