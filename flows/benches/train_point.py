@@ -6,8 +6,10 @@ python -m flows.benches.train_point POINT_AS_JSON RECORD
 import dataclasses
 import json
 import os
+import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,11 +47,12 @@ def main() -> None:
         load = (_sft if is_sft else _grpo)(point, clock, Path(folder))
     if int(os.environ.get("RANK", "0")) == 0:
         partial = record.with_suffix(".partial")
-        partial.write_text(json.dumps(_record(point, load, clock.step_s), indent=1) + "\n")
+        partial.write_text(json.dumps(_record(point, load, clock.steps_s), indent=1) + "\n")
         partial.replace(record)
 
 
-def _record(point: Point, load: Load, step_s: float) -> dict[str, object]:
+def _record(point: Point, load: Load, steps_s: Sequence[float]) -> dict[str, object]:
+    step_s = statistics.fmean(steps_s)
     on_cuda = point.device == "cuda"
     device = torch.cuda.get_device_name() if on_cuda else "cpu"
     peak = peak_flops(device)
@@ -58,6 +61,7 @@ def _record(point: Point, load: Load, step_s: float) -> dict[str, object]:
         "point": dataclasses.asdict(point),
         "device": device,
         "step_s": step_s,
+        "steps_s": list(steps_s),
         "tokens_per_step": load.tokens,
         "tokens_per_s": load.tokens / step_s,
         "flops_per_step": load.flops,

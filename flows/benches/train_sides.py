@@ -1,6 +1,7 @@
 """The two sides of the training benchmark: our trainers and plain TRL, on the same model, examples and rewards."""
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,8 +41,10 @@ class Clock:
             raise MeasuredError
 
     @property
-    def step_s(self) -> float:
-        return (self._ends[-1] - self._ends[self._warm - 1]) / (len(self._ends) - self._warm)
+    def steps_s(self) -> list[float]:
+        """What each measured step took: one that compiles anew, or waits for who does, is to be seen."""
+        ends = self._ends[self._warm - 1 :]
+        return [end - begin for begin, end in itertools.pairwise(ends)]
 
 
 def our_sft(

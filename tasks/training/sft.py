@@ -1,5 +1,6 @@
 """Supervised training on prompts and completions, with TRL's SFTTrainer."""
 
+import heapq
 import math
 import random
 from collections.abc import Sequence
@@ -75,13 +76,14 @@ def train_sft(
     _require_positions(policy)
     if packing:
         _require_isolation(policy)
-    rows = [
-        *_rows(policy, first, steps=first_steps, batch_size=batch_size, packing=packing, seed=seed),
-        *_rows(policy, examples, steps=steps - first_steps, batch_size=batch_size, packing=packing, seed=seed),
-    ]
-    settle(checkpoints)
     share = batch_size // team().size
     micro = math.gcd(share, micro_batch_size or share)
+    how: dict[str, Any] = {"batch_size": batch_size, "packed_together": micro if packing else None, "seed": seed}
+    rows = [
+        *_rows(policy, first, steps=first_steps, **how),
+        *_rows(policy, examples, steps=steps - first_steps, **how),
+    ]
+    settle(checkpoints)
     config = trainer_config(
         SFTConfig,
         checkpoints=checkpoints,
@@ -197,9 +199,19 @@ class _PartedTrainer(PartedBatches, _CompletionTrainer):
 
 
 def _rows(
-    policy: Policy, examples: Sequence[Example], *, steps: int, batch_size: int, packing: bool, seed: int
+    policy: Policy,
+    examples: Sequence[Example],
+    *,
+    steps: int,
+    batch_size: int,
+    packed_together: int | None,
+    seed: int,
 ) -> list[dict[str, list[int]]]:
-    """Those of the examples that fit, tokenised, in the order in which the steps learn them."""
+    """Those of the examples that fit, tokenised, in the order in which the steps learn them.
+
+    Args:
+        packed_together: how many are laid end to end; None if they are padded.
+    """
     if not steps:
         return []
     rows = [
@@ -210,9 +222,38 @@ def _rows(
             f"none of the examples fits policy.context_tokens ({policy.context_tokens}) and "
             f"policy.completion_tokens ({policy.completion_tokens}); raise them in params.yaml"
         )
-    # Packed, batches of mixed lengths are better: they take nearly equal memory.
-    lengths = [0 if packing else len(row["input_ids"]) for row in rows]
-    return [rows[index] for index in _order(lengths, steps=steps, batch_size=batch_size, seed=seed)]
+    lengths = [len(row["input_ids"]) for row in rows]
+    if packed_together is None:
+        return [rows[index] for index in _order(lengths, steps=steps, batch_size=batch_size, seed=seed)]
+    # Batches of mixed lengths take nearly equal memory, and their parts can be made to take equal time.
+    order = _order([0] * len(rows), steps=steps, batch_size=batch_size, seed=seed)
+    batches = [order[begin : begin + batch_size] for begin in range(0, len(order), batch_size)]
+    return [
+        rows[batch[place]]
+        for batch in batches
+        for part in even_parts([lengths[index] for index in batch], size=packed_together)
+        for place in part
+    ]
+
+
+def even_parts(lengths: Sequence[int], *, size: int) -> list[list[int]]:
+    """Places of the lengths in parts of so many, whose sums are nearly equal; the largest part first.
+
+    Processes take parts in turn, and at every layer all wait for the one whose part is the longest: so those that are
+    computed at the same time, next to each other, are the most alike. The first takes the most memory: what does not
+    fit shows at once.
+
+    Args:
+        size: of a part, a divisor of the number of lengths.
+    """
+    rooms = [(0, part) for part in range(len(lengths) // size)]
+    parts: list[list[int]] = [[] for _ in rooms]
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        total, part = heapq.heappop(rooms)
+        parts[part].append(place)
+        if len(parts[part]) < size:
+            heapq.heappush(rooms, (total + lengths[place], part))
+    return sorted(parts, key=lambda part: sum(lengths[place] for place in part), reverse=True)
 
 
 def _tokenised(policy: Policy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
