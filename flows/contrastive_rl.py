@@ -57,7 +57,9 @@ def contrastive_rl(stage: Stage) -> None:
         policy = load_policy(DATA / "self_supervised" / "policy", params.policy)
         require_room(policy, train.values())
         before = [c for c in earlier if c.problem_id in train and can_write(policy, c.source)]
-        comparable = _comparable([*known, *judges.own.values()], judges, shown=[*before, *drawn.kept])
+        # On the machine that they were found on, all of these are known.
+        judges.judge(list({c.candidate_id: c for c in drawn.kept}.values()), desc="judging what earlier steps found")
+        comparable = _comparable([*known, *judges.own.values()], judges, shown=before)
         sound = [verdict for verdict in comparable if not doubts.withholds(verdict)]
         pool, islands = _found_so_far(stage, before, drawn, sound)
 
@@ -96,6 +98,7 @@ def contrastive_rl(stage: Stage) -> None:
                 on_rollouts=on_rollouts,
                 is_withheld=doubts.withholds,
                 islands=islands,
+                keeps_scale=not judges.has_moved,
             )
         verdicts = judges.judge(list(drawn.candidates.values()))
         drawn.close()
@@ -109,7 +112,7 @@ def _comparable(verdicts: Sequence[Verdict], judges: Court, *, shown: Iterable[C
     candidates are what the pool lacks at first, which is said, and any of them that the policy writes is judged here.
 
     Args:
-        shown: candidates that the pool would hold.
+        shown: candidates of earlier stages that the pool would hold.
     """
     comparable = [verdict for verdict in verdicts if judges.is_comparable(verdict)]
     correct = {verdict.candidate_id for verdict in verdicts if verdict.is_correct}
@@ -118,7 +121,7 @@ def _comparable(verdicts: Sequence[Verdict], judges: Court, *, shown: Iterable[C
         say(
             f"{len(lacking)} correct candidates are no exemplars in this run: they were judged on another device, by "
             f"another protocol or with other versions, and their speedups cannot be compared with those found here; "
-            f"`dvc repro --force contrastive_rl` judges and trains all of it here"
+            f"`dvc repro --force contrastive_rl` judges and trains all of it here, from generate_variants on"
         )
     return comparable
 

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from tasks.durable import flush
 from tasks.errors import MachineError
 
 FULL_BYTES = 1 << 20
@@ -30,14 +31,19 @@ def require_writable(folder: Path) -> None:
 
 
 def publish(outputs: Path, target: Path) -> None:
-    """Copy whole outputs to their place; the originals are kept until DVC has recorded the copies."""
+    """Copy whole outputs to their place; the originals are kept until DVC has recorded the copies.
+
+    Each is on the disk before it takes the place of an older one: what the next stage begins with outlasts a power cut.
+    """
     target.mkdir(parents=True, exist_ok=True)
     for source in sorted(outputs.iterdir()):
         final, partial = target / source.name, target / f".{source.name}.partial"
         _remove(partial)
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, partial)
+        flush(partial)
         _remove(final)
         partial.replace(final)
+    flush(target)
 
 
 def full_disks(folders: Iterable[Path]) -> list[Path]:

@@ -52,7 +52,7 @@ def self_supervised(stage: Stage) -> None:
             tracker.log_metrics(curve[-1], step=iteration)
             trained = stage.folder / f"policy-{iteration}"
             if not trained.exists():
-                successes = _by_problem(candidates, verdicts)
+                successes = writable(policy, _by_problem(candidates, verdicts))
                 _learn(stage, crew, policy, problems, taught, successes, iteration, tracker, expenses)
                 save_policy(policy, trained)
             policy = load_policy(trained, params.policy)

@@ -59,6 +59,7 @@ def test_a_point_leaves_a_record_and_is_not_run_again(tmp_path, capsys):
     main(arguments)
     record = json.loads((tmp_path / "sft-tiny-2-at-once-1gpu-ours.json").read_text())
     assert record["tokens_per_s"] == pytest.approx(record["tokens_per_step"] / record["step_s"])
+    assert record["step_s"] == pytest.approx(sum(record["steps_s"]) / len(record["steps_s"]))
     assert record["device"] == "cpu"
     assert record["mfu"] is None
     (tmp_path / "sft-tiny-2-at-once-1gpu-ours.log").unlink()

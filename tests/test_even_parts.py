@@ -4,8 +4,12 @@ import random
 import statistics
 
 import pytest
+from accelerate.data_loader import BatchSamplerShard
+from torch.utils.data import BatchSampler, SequentialSampler
 
-from tasks.training.sft import even_parts
+from tasks.training.examples import Example
+from tasks.training.sft import _rows, even_parts
+from tests.training_builders import policy
 
 
 def lengths_of(count: int, *, seed: int) -> list[int]:
@@ -52,3 +56,23 @@ def test_the_part_that_takes_the_most_memory_is_the_first():
 
 def test_equal_lengths_are_shared_out_as_any():
     assert sorted(map(len, even_parts([7] * 8, size=4))) == [4, 4]
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_the_parts_that_processes_get_at_the_same_time_are_alike(processes):
+    """As accelerate deals the rows of a training out, batch by batch in turn."""
+    micro, steps = 2, 3
+    examples = [Example(prompt="a " * (5 * number % 16), completion="b " * (number % 8)) for number in range(16)]
+    rows = _rows(policy(), examples, steps=steps, batch_size=16, packed_together=micro, seed=0)
+    batches = BatchSampler(SequentialSampler(range(len(rows))), micro, drop_last=False)
+    dealt = [list(BatchSamplerShard(batches, processes, process)) for process in range(processes)]
+    sums = [
+        sum(len(rows[index]["input_ids"]) for index in part) for parts in zip(*dealt, strict=True) for part in parts
+    ]
+    per_step = 16 // micro
+    assert len(sums) == per_step * steps
+    longest = max(len(row["input_ids"]) for row in rows)
+    for begin in range(0, len(sums), per_step):
+        of_step = sums[begin : begin + per_step]
+        assert of_step == sorted(of_step, reverse=True), "those next to each other are computed at the same time"
+        assert max(of_step) - min(of_step) < longest / 2

@@ -1,7 +1,9 @@
 """After a power cut there is what was flushed and nothing else: a checkpoint that counts never lacks what it needs."""
 
+import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from test_grpo import train
 
 from flows.parts.drawn import Drawn
 from flows.parts.journal import Journal
+from flows.publishing import publish
 from tasks.training import checkpoints as checkpointing
 from tasks.training.policy import load_policy, save_policy
 from tests.training_builders import policy, policy_params
@@ -113,3 +116,34 @@ def test_a_policy_that_has_its_place_is_whole(tmp_path, disk):
     assert disk.contents(tmp_path / "policy" / "model.safetensors")
     assert lost(disk, tmp_path / "policy") == []
     load_policy(tmp_path / "policy", policy_params())
+
+
+def test_what_a_stage_hands_on_is_whole_before_what_it_replaces_goes(tmp_path, disk, monkeypatch):
+    outputs, target = tmp_path / "outputs", tmp_path / "data"
+    (outputs / "policy").mkdir(parents=True)
+    remove = shutil.rmtree
+    for text in ("first", "second"):
+        (outputs / "policy" / "model.safetensors").write_text(text)
+        (outputs / "metrics.json").write_text(text)
+
+        def noted(path: Path) -> None:
+            if path.name == "policy":  # the one before; the next is beside it
+                assert lost(disk, path.with_name(".policy.partial")) == []
+            remove(path)
+
+        monkeypatch.setattr(shutil, "rmtree", noted)
+        publish(outputs, target)
+        assert lost(disk, target) == []
+        assert (target / "policy" / "model.safetensors").read_text() == text
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.ENOTSUP])
+def test_a_file_system_that_cannot_flush_is_taken_as_it_is(tmp_path, monkeypatch, number):
+    def refuse(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    journal = Journal(tmp_path / "rows.jsonl")
+    journal.append([{"a": 1}])
+    journal.close()
+    assert Journal(tmp_path / "rows.jsonl").rows == [{"a": 1}]

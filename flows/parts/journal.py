@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tasks.durable import flush
+from tasks.durable import flush, flush_open
 from tasks.errors import RecordError
 
 Record = TypeVar("Record")
@@ -50,8 +50,8 @@ class Journal:
         try:
             while left:
                 left = left[self._file.write(left) :]
-            # A disk takes milliseconds at most, and what a row tells of took longer: a verdict, a batch, a step.
-            os.fsync(self._file.fileno())
+            # Milliseconds, unless much else is being written; what a row tells of took longer: a verdict, a step.
+            flush_open(self._file.fileno())
         except OSError:
             self._file.truncate(size)
             raise

@@ -59,6 +59,8 @@ class Court:
             self._note_best(verdict)
         self.own: dict[str, Verdict] = {verdict.candidate_id: verdict for verdict in own}
         """Verdicts of this run, in the order they were reached."""
+        self.has_moved = not all(map(self.is_comparable, own))
+        """Whether this run has reached verdicts elsewhere, or by another protocol or version: they are not answers."""
 
     def judge(self, candidates: Sequence[Candidate], *, desc: str | None = None) -> list[Verdict]:
         """A verdict for each candidate, in the order given; with a progress bar when there is a description.

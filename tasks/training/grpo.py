@@ -68,6 +68,7 @@ def train_grpo(
     on_rollouts: OnRollouts | None = None,
     is_withheld: Doubt = no_doubt,
     islands: Islands | None = None,
+    keeps_scale: bool = True,
 ) -> list[dict[str, float]]:
     """Train the policy's model in place; returns one row per step.
 
@@ -91,6 +92,8 @@ def train_grpo(
             judged.
         is_withheld: whether a correct candidate earns nothing because it is doubted; asked after it was judged.
         islands: who lives where after the steps of the checkpoint; None makes islands of the pool where there are any.
+        keeps_scale: whether what is usual for a problem is the checkpoint's, or is made of the pool: where speedups
+            that the checkpoint knew cannot be compared with those that the judge finds.
 
     Raises:
         TrainingError: if the judge gives out, gradients or weights are not finite, or a batch does not fit into memory.
@@ -109,7 +112,15 @@ def train_grpo(
             policy,
             problems,
             params,
-            scorer=_scorer(policy, problems, pool, judge_or_leave, params, is_withheld, checkpoints),
+            scorer=_scorer(
+                policy,
+                problems,
+                pool,
+                judge_or_leave,
+                params,
+                is_withheld,
+                newest_checkpoint(checkpoints) if keeps_scale else None,
+            ),
             early_judge=early_judge,
             preemption=preemption,
             exemplars=exemplars,
@@ -143,12 +154,13 @@ def _scorer(
     judge: Judge,
     params: ContrastiveRLParams,
     is_withheld: Doubt,
-    checkpoints: Path,
+    scale_of: Path | None,
 ) -> RolloutScorer:
+    """What scores the rollouts, with the reward scale of a checkpoint, or one made of the pool."""
     return RolloutScorer(
         judge=judge,
         pool=pool,
-        scale=_reward_scale(problems, pool, clip=params.reward_clip, checkpoint=newest_checkpoint(checkpoints)),
+        scale=_reward_scale(problems, pool, clip=params.reward_clip, checkpoint=scale_of),
         style=policy.style,
         group_size=params.group_size,
         novelty_bonus=params.novelty_bonus,

@@ -206,8 +206,8 @@ def require_room(policy: Policy, problems: Iterable[Problem]) -> None:
 
 def _no_room(takes: str, length: int, limit: int) -> PolicyError:
     return PolicyError(
-        f"{takes} {length} tokens, but policy.context_tokens - policy.completion_tokens leaves only {limit}; raise "
-        f"policy.context_tokens in params.yaml or leave the problem out"
+        f"{takes} {length} tokens, but policy.context_tokens less those of a completion leaves only {limit}; raise "
+        f"policy.context_tokens in params.yaml, lower policy.completion_tokens, or take it out of problems.folders"
     )
 
 

@@ -240,8 +240,7 @@ def even_parts(lengths: Sequence[int], *, size: int) -> list[list[int]]:
     """Places of the lengths in parts of so many, whose sums are nearly equal; the largest part first.
 
     Processes take parts in turn, and at every layer all wait for the one whose part is the longest: so those that are
-    computed at the same time, next to each other, are the most alike. The first takes the most memory: what does not
-    fit shows at once.
+    computed at the same time, next to each other, are the most alike. The first takes the most memory of the step.
 
     Args:
         size: of a part, a divisor of the number of lengths.
