@@ -11,6 +11,7 @@ from tasks.errors import ProblemError, RecordError, RetryableError
 from tasks.judge.baselines import baseline_candidate, usable_baselines
 from tasks.judge.long import told_bucket_means
 from tasks.judge.verdict import Speedup, Status, Verdict
+from tasks.params.generation import COMPILER
 from tasks.problems.problem import Problem
 from tasks.search.clock import Clock
 from tasks.search.contributions import proposed_as
@@ -27,6 +28,7 @@ from tasks.search.survey import Survey
 from tasks.search.texts import ProblemTexts
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
+from tasks.variants.rewriting import ORIGIN as REWRITES
 
 NUM_AGAIN, NUM_FINAL = 4, 2
 ABOUT_EVEN = 1.1
@@ -66,6 +68,7 @@ class Optimization:
         self._settings, self._judges, self._record = settings, judges, record
         self._clock = clock or Clock()
         self._on_step = on_step
+        self._reads_forward = any(each.name in (REWRITES, COMPILER) for each in proposers)
         self._search = Search(
             self._judge_shown,
             proposers,
@@ -160,10 +163,7 @@ class Optimization:
 
     def _judged_baseline(self, name: str, rung: str) -> Scored | str:
         """The baseline, or why it is not judged."""
-        try:
-            candidate = baseline_candidate(self._texts.judged, name)
-        except ProblemError:
-            return "the class inherits its forward"
+        candidate = baseline_candidate(self._texts.judged, name)
         is_known = (rung, candidate.candidate_id) in self._record.known
         if not is_known and self._is_time_over:
             return NO_TIME
@@ -276,10 +276,10 @@ class Optimization:
         if self._search.is_stopped or self._settings.candidates == 0:
             return "no candidate was judged"
         words, name = "no candidate was judged, since none was proposed", self._file.class_name
-        if owner := hidden_forward(self._file.source, name):
+        if self._reads_forward and (owner := hidden_forward(self._file.source, name)):
             return (
-                f"{words}: rewrites change the forward in the text of {name}, and cannot tell from the file whether it "
-                f"is that of {owner}; add one with its steps to {name}"
+                f"{words}: rewrites change the forward in the text of {name}, and cannot tell from the file that "
+                f"{owner}'s would do the same in {name}; add one with its steps to {name}"
             )
         return words
 

@@ -9,7 +9,7 @@ import pytest
 from flows.cli import main
 from flows.optimizing.judging import FINAL
 from tasks.search.drop_in import drop_in
-from tasks.search.foreseen import obstacle, require_name_of_its_own
+from tasks.search.foreseen import fast_once, obstacle, require_name_of_its_own
 from tasks.search.names import Said
 from tasks.search.user_file import UserFile, read_user_file
 from tasks.variants.candidate import Candidate
@@ -183,9 +183,12 @@ class Table(nn.Module):
 
 class Softmax(nn.Module):
     total = 0
+    lengths = {{}}
+    sizes = []
 
     def __init__(self):
         super().__init__()
+        self.spare = nn.Identity()
         self.table = {table}
         self.calls, self.seen, self.cache = 0, [], None
         self.register_buffer("count", torch.zeros((), dtype=torch.long))
@@ -215,10 +218,32 @@ def example_inputs():
         pytest.param(
             "Softmax.total += 1", "Table() and nn.Identity()", "Softmax.total", id="an attribute of the class"
         ),
+        pytest.param(
+            "self.lengths[x.shape[0]] = len(self.lengths)",
+            "Table() and nn.Identity()",
+            "Softmax.lengths",
+            id="a mapping of the class that is filled",
+        ),
+        pytest.param(
+            "self.sizes.append(x.shape[0])",
+            "Table() and nn.Identity()",
+            "Softmax.sizes",
+            id="a list of the class that grows",
+        ),
+        pytest.param(
+            "self.last = nn.Identity(); del self.last, self.spare",
+            "Table() and nn.Identity()",
+            "spare",
+            id="a part that is gone",
+        ),
     ],
 )
-def test_what_a_call_changes_for_good_is_an_obstacle(tmp_path: Path, called: str, table: str, names: str) -> None:
-    said = obstacle(softmax_file(tmp_path, CALLED.format(called=called, table=table)), FACTS)
+def test_after_what_a_call_changes_for_good_a_drop_in_is_fast_once(
+    tmp_path: Path, called: str, table: str, names: str
+) -> None:
+    file = softmax_file(tmp_path, CALLED.format(called=called, table=table))
+    assert obstacle(file, FACTS) is None
+    said = fast_once(file, FACTS)
     assert said == (
         f"a call of Softmax changes {names}, after which it is not what was judged: let it keep that in buffers that "
         f"are there from the beginning, or in attributes of its own that its constructor does not set"
@@ -232,12 +257,34 @@ def test_what_a_call_changes_for_good_is_an_obstacle(tmp_path: Path, called: str
         pytest.param("self.last = x.detach()", id="an attribute that was not there"),
         pytest.param("self.calls += 1; self.calls -= 1", id="what is put back"),
         pytest.param("assert not torch.is_tensor(x)", id="and fails"),
+        pytest.param(
+            "self.calls += not getattr(nn, 'is_known', False); nn.is_known = True",
+            id="what only the first call changes",
+        ),
     ],
 )
-def test_what_else_a_call_leaves_is_none(tmp_path: Path, called: str) -> None:
-    assert (
-        obstacle(softmax_file(tmp_path, CALLED.format(called=called, table="Table() and nn.Identity()")), FACTS) is None
-    )
+def test_after_what_else_a_call_leaves_a_drop_in_stays_fast(tmp_path: Path, called: str) -> None:
+    file = softmax_file(tmp_path, CALLED.format(called=called, table="Table() and nn.Identity()"))
+    assert obstacle(file, FACTS) is None
+    assert fast_once(file, FACTS) is None
+
+
+def test_that_a_drop_in_would_be_fast_once_is_not_said_as_if_there_were_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "softmax.py").write_text(CALLED.format(called="self.calls += 1", table="nn.Identity()"))
+    assert main(["optimize", "softmax.py:Softmax", *QUICK]) == 4
+    said = capsys.readouterr()
+    words = "would be fast once, since a call of Softmax changes calls, after which it is not what was judged: let it"
+    assert f"a drop-in for Softmax {words}" in said.err
+    assert "no drop-in can be written" not in (said.err + said.out).lower()
+    verdict = json.loads((folder / "softmax-Softmax-optimized" / "verdict.json").read_text())
+    assert verdict["no_drop_in_because"] is None
+    assert words in verdict["not_written_because"]
+
+
+def test_of_a_file_that_gets_none_it_is_not_said_that_a_drop_in_would_be_fast_once(tmp_path: Path) -> None:
+    assert fast_once(softmax_file(tmp_path, SOURCE.replace(CLASS, DRAWN)), FACTS) is None
 
 
 def test_a_module_that_is_another_one_each_time_is_searched_after_a_word(

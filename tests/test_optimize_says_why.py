@@ -1,5 +1,6 @@
 """Where nothing is written, everything says why: also where no candidate was right, or only a drop-in was slow."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,13 @@ import pytest
 from flows.optimizing.document import verdict_document
 from flows.optimizing.judging import EFFECTS
 from tasks.judge.verdict import Status
+from tasks.params.generation import COMPILER
+from tasks.search.found import Scored
+from tasks.search.proposers import Proposer
 from tasks.search.report import DETAIL_CHARS, REASON_CHARS, one_line
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
+from tasks.variants.rewriting import ORIGIN as REWRITES
 from tests.optimize_builders import SOURCE, GivenJudges, Speeds, by_recipe, optimized, report_on, softmax_file
 
 DETAIL = "its fast form keeps another kind of module as attention, " * 3
@@ -118,6 +123,16 @@ def example_inputs():
 """
 
 
+class Silent(Proposer):
+    """One that has nothing to propose."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def propose(self, found: Sequence[Scored]) -> Candidate | None:
+        return None
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
@@ -125,14 +140,21 @@ def example_inputs():
         pytest.param(
             INHERITING,
             "no candidate was judged, since none was proposed: rewrites change the forward in the text of Softmax, and "
-            "cannot tell from the file whether it is that of Base; add one with its steps to Softmax",
+            "cannot tell from the file that Base's would do the same in Softmax; add one with its steps to Softmax",
             id="an inherited one that cannot be told",
         ),
     ],
 )
 def test_why_no_candidate_is_proposed_is_said(tmp_path: Path, source: str, words: str) -> None:
     file = softmax_file(tmp_path, source)
-    assert optimized(file, GivenJudges(by_recipe()), proposers=[]).unwritten == words
+    assert optimized(file, GivenJudges(by_recipe()), proposers=[Silent(REWRITES)]).unwritten == words
+    of_the_compiler = optimized(file, GivenJudges(by_recipe()), proposers=[Silent("mine"), Silent(COMPILER)])
+    assert of_the_compiler.unwritten == words
+
+
+def test_of_a_hidden_forward_nothing_is_said_where_nobody_reads_it(tmp_path: Path) -> None:
+    outcome = optimized(softmax_file(tmp_path, INHERITING), GivenJudges(by_recipe()), proposers=[Silent("mine")])
+    assert outcome.unwritten == "no candidate was judged, since none was proposed"
 
 
 def test_a_long_reason_is_cut_at_a_word_with_an_ellipsis(file: UserFile) -> None:

@@ -109,7 +109,7 @@ def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "t
 
     from flows.optimizing.display import Display
     from flows.optimizing.providers import chosen
-    from tasks.search.foreseen import obstacle, require_name_of_its_own
+    from tasks.search.foreseen import fast_once, obstacle, require_name_of_its_own
     from tasks.search.survey import survey
     from tasks.search.texts import problem_texts
     from tasks.search.user_file import read_user_file
@@ -137,6 +137,8 @@ def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "t
                 f"no drop-in can be written for {file.class_name}, so what follows only tells whether it can be "
                 f"faster; change this to get one: {no_drop_in}\n"
             )
+        if slow := fast_once(file, facts):
+            sys.stderr.write(f"a drop-in for {file.class_name} would be fast once, since {slow}\n")
         try:
             outcome = _optimized(file, facts, texts, providers, out, arguments, settings, display)
         except KeyboardInterrupt:
@@ -145,6 +147,8 @@ def _found(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> "t
             words = f"while {display.step}; nothing is written, and the same command goes on from what was judged"
             raise KeyboardInterrupt(words) from None
     outcome.no_drop_in = no_drop_in or ""
+    if slow and outcome.unwritten:
+        outcome.unwritten += f"; a drop-in would be fast once, since {slow}"
     return file, facts, outcome, out
 
 

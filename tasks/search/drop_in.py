@@ -160,7 +160,7 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
             recipe=candidate.recipe,
             parent_id=candidate.candidate_id,
         ),
-        changed_by_a_call=changed,
+        changed_by_a_call=re.sub(rf"\b{reference}\.", f"{name}.", changed),
     )
 
 
@@ -321,11 +321,15 @@ def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tupl
 
 @lru_cache(maxsize=8)
 def _described_in_a_process(file: UserFile) -> tuple[str, str, str] | None:
-    """What the stand-in of the file gets as its inputs; None where they are not twice the same."""
+    """What the stand-in of the file gets as its inputs; None where they are not twice the same.
+
+    What only one of two calls changes, such as the first, is not named: it is no change for good.
+    """
     try:
-        (kind, description), (other_kind, apart), (_, changed) = survey(file).inputs
+        (kind, description), (other_kind, apart), (changed_kind, changed) = survey(file).inputs
     except ProblemError as error:
         raise RecordError(f"what the module is made of cannot be told: {error}") from error
+    changed = changed if changed_kind == "value" else ""
     return (description, apart, changed) if kind == other_kind == "value" else None
 
 

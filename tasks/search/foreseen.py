@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from tasks.errors import ProblemError, RecordError
-from tasks.search.drop_in import ENTRY, ORIGIN, drop_in
+from tasks.search.drop_in import ENTRY, ORIGIN, DropIn, drop_in
 from tasks.search.drop_in_runtime import free_name
 from tasks.search.names import Said, lines_of, text_of
 from tasks.search.survey import Survey, survey
@@ -61,22 +61,37 @@ def obstacle(file: UserFile, facts: Survey) -> str | None:
     What is refused of a candidate that does nothing is refused of all. The file runs once more for this, and again
     where it is refused for what its module is.
     """
-    candidate = Candidate(problem_id=file.path.stem, source=_LEAST, origin=ORIGIN)
     try:
-        made = drop_in(file, facts, candidate, problem_id=file.path.stem)
+        _least_drop_in(file, facts)
     except RecordError as error:
         is_of_the_module = not isinstance(error.__cause__, ProblemError | RecursionError)
         if is_of_the_module and (places := _elsewhere(file)):
             return f"{file.class_name} makes {places}: make all parameters and buffers on the default device"
         return _in_a_line(str(error), file)
-    if made.changed_by_a_call:
-        return _in_a_line(
-            f"a call of {file.class_name} changes {made.changed_by_a_call}, after which it is not what was judged: let "
-            f"it keep that in buffers that are there from the beginning, or in attributes of its own that its "
-            f"constructor does not set",
-            file,
-        )
     return None
+
+
+def fast_once(file: UserFile, facts: Survey) -> str | None:
+    """Why every drop-in of the file would be fast for one call only, in a line; None if nothing is known.
+
+    Nothing runs once more for a file that `obstacle` was asked of.
+    """
+    try:
+        changed = _least_drop_in(file, facts).changed_by_a_call
+    except RecordError:
+        return None
+    if not changed:
+        return None
+    return _STAND_IN.sub(
+        file.class_name,
+        f"a call of {file.class_name} changes {changed}, after which it is not what was judged: let it keep that in "
+        f"buffers that are there from the beginning, or in attributes of its own that its constructor does not set",
+    )
+
+
+def _least_drop_in(file: UserFile, facts: Survey) -> DropIn:
+    candidate = Candidate(problem_id=file.path.stem, source=_LEAST, origin=ORIGIN)
+    return drop_in(file, facts, candidate, problem_id=file.path.stem)
 
 
 def _given_otherwise(file: UserFile) -> tuple[int, str, int] | None:

@@ -1,6 +1,7 @@
 """The part of a survey that runs the user's file; only ever in a process of its own."""
 
 import ast
+import copy
 import inspect
 import math
 import os
@@ -154,7 +155,7 @@ def changed_by_a_call(
 ) -> str:
     """Names of what is not as it was after a call; empty where nothing is, or the call fails.
 
-    What classes have is put back, so that a module that is made later is what it would have been.
+    What counts of classes is put back as it was, so that a module that is made later is what it would have been.
 
     Args:
         asked: what counts of a module, by name; its classes that count; and what does of these. An attribute that the
@@ -164,20 +165,26 @@ def changed_by_a_call(
     inputs, named = as_arguments(returned)
     before = {path: compared(each) for path, each in module.named_modules()}
     own = {*dir(module)}
-    kinds = {kind: (compared_of(kind), dict(vars(kind))) for each in module.modules() for kind in classes_of(each)}
+    kinds: dict[type, tuple[Mapping[str, str], dict[str, Any]]] = {}
+    for kind in dict.fromkeys(kind for each in module.modules() for kind in classes_of(each)):
+        texts = compared_of(kind)
+        kinds[kind] = texts, {name: copy.deepcopy(vars(kind)[name]) for name in texts}  # a call may fill a mapping
     try:
         with torch.no_grad():
             module(*inputs, **named)
     except Exception:  # noqa: BLE001 - the user's code raises what it likes
         return ""
-    changed = list[str]()
-    for path, part in module.named_modules():
+    parts = dict(module.named_modules())
+    gone = [path for path in before if path not in parts]
+    changed = [path for path in gone if path.rpartition(".")[0] not in gone]
+    for path, part in parts.items():
         old, new = before.get(path, {}), compared(part)
         names = [name for name in {**old, **new} if path or name in old or name in own]
         changed += [f"{path}.{name}" if path else name for name in names if old.get(name) != new.get(name)]
     for kind, (old, held) in kinds.items():
-        for name, text in compared_of(kind).items():
-            if old.get(name) != text:
+        new = compared_of(kind)
+        for name in {**old, **new}:
+            if old.get(name) != new.get(name):
                 changed.append(f"{kind.__name__}.{name}")
                 if name in held:
                     setattr(kind, name, held[name])
