@@ -22,6 +22,7 @@ PRODUCTS = [
 ]
 FUSIONS = [
     ("call_silu", two(MATRIX, MATRIX, "return a * torch.sigmoid(b)"), "gates something else"),
+    ("call_lerp", one("return x * (1 - self.w) + self.w / x.shape[-1]", init="self.w = 0.1"), "mixes in a number"),
     ("call_silu", one("F = x * 2.0\nreturn F * torch.sigmoid(F)"), "calls something of its own F"),
     ("call_amax", two(MATRIX, MATRIX, "return torch.max(a, b)[0]"), "takes the larger of two"),
     ("call_amax", one("y = torch.max(x, 1)\nreturn y[0] * 2.0 + y[1]"), "wants the positions too"),

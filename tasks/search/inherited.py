@@ -19,9 +19,19 @@ from tasks.search.drop_in_runtime import free_name
 from tasks.search.names import Said, all_spelt_out, spelt_out
 from tasks.search.texts import in_lines
 from tasks.search.user_file import KERNELBENCH_CLASS
-from tasks.variants.names import defined_names, names_bound_in, reachable, renamed, substituted, used_names, walk
+from tasks.variants.names import (
+    defined_names,
+    exchanged,
+    names_bound_in,
+    reachable,
+    renamed,
+    substituted,
+    used_names,
+    walk,
+)
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ENTRY, as_candidate_program
+from tasks.variants.scopes import given_in, gives, own_name, scopes_of, shows_names, stored_in
 
 FORWARD, CONSTRUCTOR = "forward", "__init__"
 _WITHOUT_METHODS = frozenset({"object", "abc.ABC", "typing.Generic"})
@@ -167,12 +177,14 @@ class _Lineage:
         if name in self.given or function.type_parameters or not self._has_the_same_head(function):
             return None
         function = in_lines(function)
-        own, given = _self_of(function), _given(function)
-        if {"super", owner.name.value} & given or own in _stored(function) or "__class__" in used_names(function.body):
+        own, given = own_name(function), given_in(function)
+        if {"super", owner.name.value} & given or "__class__" in used_names(function.body):
+            return None
+        if own in stored_in(function):
             return None
         said = [cst.Arg(cst.Name(owner.name.value)), cst.Arg(cst.Name(own or ""))]
         bare = {each: each.with_changes(args=said) for each in _own_parts(function.body) if m.matches(each, _BARE)}
-        function = _replaced(function, bare) if own is not None else function
+        function = exchanged(function, bare) if own is not None else function
         return function if _says_what_super_skips(function.body) else None
 
     def _has_the_same_head(self, function: cst.FunctionDef) -> bool:
@@ -231,8 +243,8 @@ class _Calls:
                 if not self._gather(wanted, next_place, called=self._called[key]):
                     del self._called[key]
                     continue
-            new[call] = cst.Attribute(cst.Name(_self_of(method) or "self"), cst.Name(self._called[key]))
-        self.found[called] = method = _replaced(method, new)
+            new[call] = cst.Attribute(cst.Name(own_name(method) or "self"), cst.Name(self._called[key]))
+        self.found[called] = method = exchanged(method, new)
         for wanted in dict.fromkeys(_attributes(method)):
             first = self._lineage.place(wanted)
             if first is not None and wanted not in self.found and wanted != CONSTRUCTOR:
@@ -282,13 +294,13 @@ def _merged(function: cst.FunctionDef, at: int, call: cst.Call, inner: cst.Funct
     own = parameters | stored
     free = {each.id for each in nodes if isinstance(each, ast.Name)} - own - {"self"}
     names = {each.value for each in walk(function) if isinstance(each, cst.Name)}
-    if any(isinstance(each, _NOT_MOVED) or _binds_by_a_word(each) for each in nodes) or _shows_names(inner):
+    if any(isinstance(each, _NOT_MOVED) or _binds_by_a_word(each) for each in nodes) or shows_names(inner):
         return None
-    if within & (own | {"self"}) or free & _given(function) or free.union(used_names(function)) & _LOOKING_AT_NAMES:
+    if within & (own | {"self"}) or free & given_in(function) or free.union(used_names(function)) & _LOOKING_AT_NAMES:
         return None
-    if function.decorators or inner.decorators or {_self_of(each) for each in (function, inner)} != {"self"}:
+    if function.decorators or inner.decorators or {own_name(each) for each in (function, inner)} != {"self"}:
         return None
-    if "self" in _stored(function) | stored:
+    if "self" in stored_in(function) | stored:
         return None
     taken = names | ({each.value for each in walk(inner) if isinstance(each, cst.Name)} - own)
     statements = _statements(inner)
@@ -361,7 +373,7 @@ def _with_numbers(statement: cst.BaseStatement, known: Mapping[str, cst.BaseExpr
             ):
                 if name in known:
                     new[value] = known[name].deep_clone()
-    return _replaced(statement, new)
+    return exchanged(statement, new)
 
 
 def _targets_within(nodes: list[ast.AST]) -> set[ast.Name]:
@@ -377,28 +389,10 @@ def _binds_by_a_word(node: ast.AST) -> bool:
     )
 
 
-def _shows_names(function: cst.FunctionDef) -> bool:
-    """Whether a text in it says what its names are, as `f"{size=}"` does."""
-    return any(isinstance(each, cst.FormattedStringExpression) and each.equal is not None for each in walk(function))
-
-
-class _Replacing(cst.CSTTransformer):
-    def __init__(self, new: Mapping[cst.CSTNode, cst.CSTNode]) -> None:
-        self.new = new
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        return self.new.get(original_node, updated_node)
-
-
-def _replaced(node: Node, new: Mapping[cst.CSTNode, cst.CSTNode]) -> Node:
-    """The node with others in the place of some in it."""
-    return node.visit(_Replacing(new)) if new else node  # type: ignore[return-value]
-
-
 def _super_calls(method: cst.FunctionDef, owner: str) -> list[tuple[cst.Attribute, str]]:
     """What a method itself calls by `super()`: the function called, and its name."""
-    own = _self_of(method)
-    if own is None or {"super", owner} & _given(method) or own in _stored(method):
+    own = own_name(method)
+    if own is None or {"super", owner} & given_in(method) or own in stored_in(method):
         return []
     named = m.Call(func=m.Name("super"), args=[m.Arg(m.Name(owner)), m.Arg(m.Name(own))])
     called = m.Attribute(value=_BARE | named)
@@ -462,34 +456,13 @@ def _can_be_inlined(module: cst.Module) -> bool:
     names = {each.name.value for each in methods}
     if given is None or given & {_ANYTHING, *names} or any(ENTRY in defined_names(each) for each in module.body):
         return False
-    if any(_self_of(each) != "self" for each in methods if not each.decorators):
+    if any(own_name(each) != "self" for each in methods if not each.decorators):
         return False
     called = [each for each in reachable(module, roots=(KERNELBENCH_CLASS,)) if isinstance(each, cst.FunctionDef)]
-    symbols = [each for function in (*methods, *called) for table in _scopes(function) for each in table.get_symbols()]
+    scopes = [table for function in (*methods, *called) for table in scopes_of(function)]
+    symbols = [each for table in scopes for each in table.get_symbols()]
     read = {each.get_name() for each in symbols if each.is_global()}
-    return read.isdisjoint({each.get_name() for each in symbols if _gives(each)})
-
-
-def _scopes(function: cst.FunctionDef) -> Iterator[symtable.SymbolTable]:
-    """What a function says of names, and what those in it do."""
-    waiting = symtable.symtable(_code(function.with_changes(decorators=[])), "", "exec").get_children()
-    while waiting:
-        yield (table := waiting.pop())
-        waiting += table.get_children()
-
-
-def _gives(symbol: symtable.Symbol) -> bool:
-    return symbol.is_assigned() or symbol.is_parameter() or symbol.is_imported()
-
-
-def _given(function: cst.FunctionDef) -> set[str]:
-    """Names that anything in a function gives a value."""
-    return {each.get_name() for table in _scopes(function) for each in table.get_symbols() if _gives(each)}
-
-
-def _stored(function: cst.FunctionDef) -> set[str]:
-    """Names that anything in a function gives a value otherwise than as a parameter."""
-    return {each.get_name() for table in _scopes(function) for each in table.get_symbols() if each.is_assigned()}
+    return read.isdisjoint({each.get_name() for each in symbols if gives(each)})
 
 
 def _class_of(module: cst.Module, name: str) -> cst.ClassDef:
@@ -507,14 +480,9 @@ def _statements(function: cst.FunctionDef) -> list[cst.BaseStatement]:
     return [each for each in function.body.body if not m.matches(each, said)]
 
 
-def _self_of(function: cst.FunctionDef) -> str | None:
-    parameters = [*function.params.posonly_params, *function.params.params]
-    return parameters[0].name.value if parameters else None
-
-
 def _attributes(function: cst.FunctionDef) -> Iterator[str]:
     """Attributes of the object itself that a method reads, in order."""
-    own = _self_of(function)
+    own = own_name(function)
     for node in walk(function.body):
         match node:
             case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value=attribute)) if name == own:

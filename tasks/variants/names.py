@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache, lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import libcst as cst
 
@@ -124,6 +124,23 @@ def substituted(node: Node, new_names: Mapping[str, str]) -> Node:
     changed = node.visit(Renamer(new_names))
     assert isinstance(changed, type(node))
     return changed
+
+
+def exchanged(node: Node, new: Mapping[cst.CSTNode, cst.CSTNode]) -> Node:
+    """The node with others in the place of some in it, of which none is within another."""
+    if not new:
+        return node
+    changed = node.visit(_Exchanging(new))
+    assert isinstance(changed, type(node))
+    return changed
+
+
+class _Exchanging(cst.CSTTransformer):
+    def __init__(self, new: Mapping[cst.CSTNode, cst.CSTNode]) -> None:
+        self.new = new
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        return self.new.get(original_node, updated_node)
 
 
 class KeepingKeywords(cst.CSTTransformer):

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tasks.variants.kernels.calls import layer_made
+from tasks.variants.kernels.methods import matters_to_nobody
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.values import Layer, Tensor, is_size
 
 OUT_SHAPE = "out_shape"
 _CONTAINERS = ("Sequential", "ModuleList")
-_CALLED_BY_OTHERS = frozenset({"train", "eval", "to", "cpu", "cuda", "float", "double", "half", "bfloat16", "apply"})
-"""Methods of torch's modules that whoever runs a model calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def read_model(code: str) -> Model | None:
     methods = {node.name: node for node in model.body if isinstance(node, ast.FunctionDef)}
     forward = methods.get("forward")
     others = [method for name, method in methods.items() if name not in ("__init__", "forward")]
-    if forward is None or not all(_matters_to_nobody(method, model) for method in others) or _has_effects(forward):
+    if forward is None or _has_effects(forward) or not all(matters_to_nobody(each, methods) for each in others):
         return None
     constants = Shapes({})
     _assign_all(tree.body, constants)
@@ -57,15 +56,6 @@ def read_model(code: str) -> Model | None:
         scope = Shapes({**constants.values, **dict.fromkeys(names), **defaults, **given})
         values |= dict(_attributes(methods["__init__"], scope, constants, classes))
     return Model(forward, Shapes(values), arguments)
-
-
-def _matters_to_nobody(method: ast.FunctionDef, model: ast.ClassDef) -> bool:
-    """Whether no call of the model comes to the method, and whoever else calls it finds the model as it was."""
-    if method.name.startswith("_") or method.name in _CALLED_BY_OTHERS:
-        return False
-    is_named = any(isinstance(node, ast.Attribute) and node.attr == method.name for node in ast.walk(model))
-    stores = any(isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) for node in ast.walk(method))
-    return not is_named and not stores
 
 
 def _stored(function: ast.FunctionDef) -> set[str]:

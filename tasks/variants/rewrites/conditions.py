@@ -23,6 +23,17 @@ def numbers(*holes: str) -> Condition:
 
 
 @cache
+def tensors(*holes: str) -> Condition:
+    """Holes that are tensors of known shapes: functions that want tensors refuse numbers."""
+
+    def condition(match: Match) -> bool:
+        values = [match.value(f"_{hole}") for hole in holes]
+        return all(value is not None and value.number is None for value in values)
+
+    return condition
+
+
+@cache
 def both(*conditions: Condition) -> Condition:
     return lambda match: all(condition(match) for condition in conditions)
 

@@ -40,9 +40,18 @@ def statements_of(function: cst.FunctionDef) -> list[cst.BaseStatement]:
     return list(function.body.body)
 
 
+def positional_parameters_of(function: cst.FunctionDef) -> list[str]:
+    """Names of the parameters that may be given by position, without self."""
+    parameters = [*function.params.posonly_params, *function.params.params]
+    return [parameter.name.value for parameter in parameters][1:]
+
+
 def parameters_of(function: cst.FunctionDef) -> list[str]:
-    """Names of the parameters without self."""
-    return [parameter.name.value for parameter in function.params.params][1:]
+    """Names of all parameters without self."""
+    parameters = function.params
+    others = [parameters.star_arg, *parameters.kwonly_params, parameters.star_kwarg]
+    named = [each.name.value for each in others if isinstance(each, cst.Param)]
+    return [*positional_parameters_of(function), *named]
 
 
 def with_statements(program: cst.Module, function: cst.FunctionDef, statements: Sequence[cst.CSTNode]) -> cst.Module:

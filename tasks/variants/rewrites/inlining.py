@@ -5,31 +5,22 @@ no Rewrite itself, since alone it makes nothing faster.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import libcst as cst
 
-from tasks.variants.names import names_bound_in, substituted, walk
+from tasks.variants.names import exchanged, names_bound_in, substituted, used_names, walk
+from tasks.variants.rewrites.callees import Callee, finder, is_plain, may_change
 from tasks.variants.rewrites.evaluation import in_evaluation
-from tasks.variants.rewrites.forward import assigned, find_method, returned, statements_of, with_statements
-from tasks.variants.rewrites.reading import code_of, dotted_name
+from tasks.variants.rewrites.forward import assigned, find_method, statements_of, with_statements, writes_in_place
+from tasks.variants.rewrites.reading import dotted_name
 from tasks.variants.rewriting import ENTRY
+from tasks.variants.scopes import given_in
 from tasks.variants.text import text_of
 
 MOST_CALLS = 60
 _DEFERRED = (cst.Lambda, cst.GeneratorExp, cst.ListComp, cst.SetComp, cst.DictComp, cst.IfExp, cst.BooleanOperation)
-
-
-@dataclass(frozen=True, slots=True)
-class _Callee:
-    """A function whose body can stand where it is called."""
-
-    parameters: tuple[str, ...]
-    defaults: Mapping[str, cst.BaseExpression]
-    statements: tuple[cst.SimpleStatementLine, ...]
-    result: cst.BaseExpression
-    self_text: str | None
-    """What `self` is where the call stands; None in plain functions."""
+# What is read and not computed, so that it does not matter when.
+_READ = (cst.Name, cst.Attribute, cst.BaseNumber, cst.BaseString, cst.Tuple, cst.List)
 
 
 def inlined(program: cst.Module) -> cst.Module:
@@ -41,8 +32,10 @@ def inlined(program: cst.Module) -> cst.Module:
     others.pop(ENTRY, None)
     if "self.eval()" in text_of(program):
         program = in_evaluation(program)
+    find = finder(program)
+    file_names = names_bound_in(program.body)
     for _ in range(MOST_CALLS):
-        changed = _one_inlined(program)
+        changed = _one_inlined(program, find, file_names)
         if changed is None:
             break
         program = changed
@@ -50,141 +43,74 @@ def inlined(program: cst.Module) -> cst.Module:
     return program.with_changes(body=body)
 
 
-def _one_inlined(program: cst.Module) -> cst.Module | None:
+def _one_inlined(
+    program: cst.Module, find: Callable[[cst.Call], Callee | None], file_names: set[str]
+) -> cst.Module | None:
     forward = find_method(program, "forward")
     if forward is None:
         return None
-    find = _finder(program)
     statements: list[cst.CSTNode] = list(statements_of(forward))
-    taken = {name for node in walk(forward) if isinstance(node, cst.Name) for name in [node.value]}
+    given = given_in(forward)
+    taken = file_names | {node.value for node in walk(forward) if isinstance(node, cst.Name)}
     for place, statement in enumerate(statements):
-        if not isinstance(statement, cst.SimpleStatementLine) or not _is_plain(statement):
+        if not isinstance(statement, cst.SimpleStatementLine) or not is_plain(statement):
             continue
-        for call in _calls(statement):
-            callee = find(call)
-            put_in = _put_in(call, callee, taken) if callee else None
-            if put_in is not None:
+        for call, earlier in _calls(statement):
+            callee = find(call) if dotted_name(call.func) not in given else None
+            put_in = _put_in(call, callee, given, taken) if callee else None
+            if callee is not None and put_in is not None:
+                # What the statement computes before the call goes on to be computed before it, where that matters.
+                moved = (each for each in earlier if callee.may_change or may_change(each))
+                kept = {each: _fresh("value", taken, callee.names) for each in moved}
+                first = [assigned(name, each) for each, name in kept.items()]
                 before, result = put_in
-                rest = statement.deep_replace(call, result)
-                return with_statements(program, forward, [*statements[:place], *before, rest, *statements[place + 1 :]])
+                rest = exchanged(statement, {call: result, **{each: cst.Name(name) for each, name in kept.items()}})
+                put = [*first, *before, rest]
+                return with_statements(program, forward, [*statements[:place], *put, *statements[place + 1 :]])
     return None
 
 
-def _calls(statement: cst.CSTNode) -> list[cst.Call]:
-    """Calls that happen whenever the statement does, inner ones first."""
-    found: list[cst.Call] = []
+def _calls(statement: cst.CSTNode) -> list[tuple[cst.Call, tuple[cst.BaseExpression, ...]]]:
+    """Calls that happen whenever the statement does, inner ones first, each with what is computed before it."""
+    if any(isinstance(node, cst.NamedExpr) for node in walk(statement)):
+        return []
+    found: list[tuple[cst.Call, tuple[cst.BaseExpression, ...]]] = []
+    computed: list[cst.BaseExpression] = []
 
-    def visit(node: cst.CSTNode) -> None:
-        if isinstance(node, _DEFERRED):
-            return
-        for child in node.children:
-            visit(child)
+    def visit(node: cst.CSTNode) -> bool:
+        """Whether nothing in it changes what comes after it."""
+        earlier = tuple(computed)
+        if not isinstance(node, _DEFERRED) and not all(visit(child) for child in node.children):
+            return False
         if isinstance(node, cst.Call):
-            found.append(node)
+            found.append((node, earlier))
+        if isinstance(node, cst.BaseExpression) and not isinstance(node, _READ):
+            computed[:] = [*earlier, node]
+        return not isinstance(node, (cst.Call, *_DEFERRED)) or not writes_in_place(node)
 
     visit(statement)
     return found
 
 
-def _finder(program: cst.Module) -> Callable[[cst.Call], _Callee | None]:
-    """What a call in ModelNew.forward calls, where it can be put in."""
-    functions = {node.name.value: node for node in program.body if isinstance(node, cst.FunctionDef)}
-    classes = {node.name.value: node for node in program.body if isinstance(node, cst.ClassDef)}
-    kinds = _kinds_of_modules(classes, "ModelNew", "self")
-
-    def find(call: cst.Call) -> _Callee | None:
-        name = dotted_name(call.func) or ""
-        if name in functions:
-            return _callee(functions[name], self_text=None)
-        if name in kinds:
-            method = _method(classes[kinds[name]], "forward")
-            return _callee(method, self_text=name) if method else None
-        owner, _, attribute = name.rpartition(".")
-        kind = "ModelNew" if owner == "self" else kinds.get(owner)
-        method = _method(classes[kind], attribute) if kind in classes else None
-        return _callee(method, self_text=owner) if method else None
-
-    return find
-
-
-def _kinds_of_modules(classes: Mapping[str, cst.ClassDef], kind: str, prefix: str, depth: int = 4) -> dict[str, str]:
-    """Names of the file's own classes by the attribute that holds an object of them, such as "self.block.norm"."""
-    found: dict[str, str] = {}
-    init = _method(classes[kind], "__init__") if kind in classes and depth else None
-    for node in walk(init) if init else ():
-        match node:
-            case cst.Assign(
-                targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name("self"), attr=cst.Name(value=name)))],
-                value=cst.Call(func=cst.Name(value=made)),
-            ) if made in classes:
-                found[f"{prefix}.{name}"] = made
-                found |= _kinds_of_modules(classes, made, f"{prefix}.{name}", depth - 1)
-    return found
-
-
-def _method(owner: cst.ClassDef, name: str) -> cst.FunctionDef | None:
-    for statement in owner.body.body:
-        if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
-            return statement
-    return None
-
-
-def _callee(function: cst.FunctionDef, *, self_text: str | None) -> _Callee | None:
-    """The function, where it is nothing but assignments and a return at its end."""
-    decorators = [code_of(each.decorator) for each in function.decorators]
-    parameters = function.params
-    if decorators not in ([], ["staticmethod"]) or not isinstance(function.body, cst.IndentedBlock):
-        return None
-    if isinstance(parameters.star_arg, cst.Param) or parameters.star_kwarg or function.asynchronous:
-        return None
-    *before, last = [each for each in statements_of(function) if not _is_docstring(each)]
-    result = returned(last)
-    if result is None or not all(isinstance(each, cst.SimpleStatementLine) and _is_plain(each) for each in before):
-        return None
-    every = [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
-    names = [parameter.name.value for parameter in every]
-    if self_text is not None and decorators == []:
-        names = names[1:]
-    elif self_text is not None:
-        self_text = None
-    return _Callee(
-        parameters=tuple(names),
-        defaults={each.name.value: each.default for each in every if each.default is not None},
-        statements=tuple(each for each in before if isinstance(each, cst.SimpleStatementLine)),
-        result=result,
-        self_text=self_text,
-    )
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    match statement:
-        case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString())]):
-            return True
-    return False
-
-
-def _is_plain(statement: cst.SimpleStatementLine) -> bool:
-    """Whether it assigns to names, or returns a value."""
-    match statement.body:
-        case [cst.Return(value=cst.BaseExpression())]:
-            return True
-        case [cst.Assign(targets=[cst.AssignTarget(target=cst.Name())])]:
-            return True
-        case [cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))])]:
-            return all(isinstance(element.value, cst.Name) for element in elements)
-    return False
-
-
 def _put_in(
-    call: cst.Call, callee: _Callee, taken: set[str]
+    call: cst.Call, callee: Callee, given: set[str], taken: set[str]
 ) -> tuple[list[cst.SimpleStatementLine], cst.BaseExpression] | None:
-    """Statements that compute what the call computes, and the expression that holds the result."""
-    values = _bound(call, callee)
-    if values is None:
+    """Statements that compute what the call computes, and the expression that holds the result.
+
+    None where a name that the callee has from its file would be one that forward gives a value.
+    """
+    values = _bound(call, callee, given)
+    if values is None or callee.read & given:
         return None
-    written = names_bound_in(callee.statements)
-    new_names = {name: _fresh(name, taken) for name in sorted(written | set(values))}
-    replaced = {name: value for name, value in values.items() if name not in written and _is_simple(value)}
+    new_names = {name: _fresh(name, taken, callee.names) for name in sorted(callee.stored | set(values))}
+    may_be_read_late = not any(may_change(value) for value in values.values())
+    replaced = {
+        name: value
+        for name, value in values.items()
+        if name not in callee.stored | callee.read_late
+        and _is_simple(value)
+        and (may_be_read_late or not isinstance(value, cst.Attribute))
+    }
     before = [assigned(new_names[name], value) for name, value in values.items() if name not in replaced]
     if callee.self_text is not None:
         replaced["self"] = cst.parse_expression(callee.self_text)
@@ -193,13 +119,13 @@ def _put_in(
         line = substituted(statement, new_names).visit(here)
         assert isinstance(line, cst.SimpleStatementLine)
         before.append(line)
-    name = _fresh("value", taken)
+    name = _fresh("value", taken, callee.names)
     result = substituted(callee.result, new_names).visit(here)
     assert isinstance(result, cst.BaseExpression)
     return [*before, assigned(name, result)], cst.Name(name)
 
 
-def _bound(call: cst.Call, callee: _Callee) -> dict[str, cst.BaseExpression] | None:
+def _bound(call: cst.Call, callee: Callee, given: set[str]) -> dict[str, cst.BaseExpression] | None:
     """The value of every parameter, or None where the call does not simply give them."""
     if any(argument.star for argument in call.args):
         return None
@@ -207,7 +133,11 @@ def _bound(call: cst.Call, callee: _Callee) -> dict[str, cst.BaseExpression] | N
     named = {argument.keyword.value: argument.value for argument in call.args if argument.keyword is not None}
     if len(positional) > len(callee.parameters) or not named.keys() <= set(callee.parameters):
         return None
-    values = {**callee.defaults, **dict(zip(callee.parameters, positional, strict=False)), **named}
+    values = {**dict(zip(callee.parameters, positional, strict=False)), **named}
+    defaults = {name: value for name, value in callee.defaults.items() if name not in values}
+    if any(not given.isdisjoint(used_names(value)) for value in defaults.values()):
+        return None
+    values |= defaults
     return values if set(values) == set(callee.parameters) else None
 
 
@@ -216,9 +146,10 @@ def _is_simple(value: cst.BaseExpression) -> bool:
     return isinstance(value, cst.Name | cst.Integer | cst.Float) or (dotted_name(value) or "").startswith("self.")
 
 
-def _fresh(wish: str, taken: set[str]) -> str:
+def _fresh(wish: str, taken: set[str], others: frozenset[str]) -> str:
+    """The wish, or a name like it that nothing has: neither where it comes to, nor where it comes from."""
     name, number = wish, 2
-    while name in taken:
+    while name in taken or (name != wish and name in others):
         name, number = f"{wish}_{number}", number + 1
     taken.add(name)
     return name
@@ -231,7 +162,10 @@ class _Replacer(cst.CSTTransformer):
         self.replaced = replaced
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
+        value = updated_node.value
+        if isinstance(value, cst.Integer):  # `3.view` is no number, and no attribute
+            value = value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+        return updated_node.with_changes(value=value, attr=original_node.attr)
 
     def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
         return updated_node.with_changes(keyword=original_node.keyword)

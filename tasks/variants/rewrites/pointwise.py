@@ -4,7 +4,7 @@ import random
 
 import libcst as cst
 
-from tasks.variants.rewrites.conditions import both, fits, numbers
+from tasks.variants.rewrites.conditions import both, fits, numbers, tensors
 from tasks.variants.rewrites.matching import Match
 from tasks.variants.rewrites.rules import replace_one, rule
 from tasks.variants.rewrites.terms import Term
@@ -145,17 +145,19 @@ def _is_even(match: Match) -> bool:
 @rewrite("fusion")
 def call_addcmul(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """a + b * c is torch.addcmul. Assumes tensors; done where a has the shape of the result."""
-    return replace_one(program, rng, [rule("_a + _b * _c", "torch.addcmul(_a, _b, _c)", when=_are_tensors)])
+    added = rule(
+        "_a + _b * _c",
+        "torch.addcmul(_a, _b, _c)",
+        when=both(tensors("a", "b", "c"), both(fits("b", into="a"), fits("c", into="a"))),
+    )
+    return replace_one(program, rng, [added])
 
 
 @rewrite("fusion")
 def call_lerp(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """(1 - w) * a + w * b is torch.lerp. Assumes tensors a and b."""
-    return replace_one(program, rng, [rule("(1.0 - _w) * _a + _w * _b", "torch.lerp(_a, _b, _w)", when=_mixes_tensors)])
-
-
-def _mixes_tensors(match: Match) -> bool:
-    return match.holes["_a"].number is None and match.holes["_b"].number is None
+    mixed = rule("(1.0 - _w) * _a + _w * _b", "torch.lerp(_a, _b, _w)", when=tensors("a", "b"))
+    return replace_one(program, rng, [mixed])
 
 
 @rewrite("algebra")
@@ -180,10 +182,3 @@ def gather_scale(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 def _plus_one(match: Match) -> dict[str, str]:
     return {"_t": repr(1 + (match.number("_s") or 0))}
-
-
-def _are_tensors(match: Match) -> bool:
-    values = [match.value(hole) for hole in ("_a", "_b", "_c")]
-    return all(value is not None and value.number is None for value in values) and both(
-        fits("b", into="a"), fits("c", into="a")
-    )(match)

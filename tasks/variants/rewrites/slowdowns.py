@@ -12,8 +12,8 @@ import libcst as cst
 from tasks.variants.rewrites.forward import (
     assignment,
     find_method,
-    parameters_of,
     parse_statements,
+    positional_parameters_of,
     returned,
     statements_of,
     with_statements,
@@ -57,7 +57,7 @@ def loop_over_rows(program: cst.Module, rng: random.Random) -> cst.Module | None
 def change_input(program: cst.Module, rng: random.Random) -> cst.Module | None:
     """A caller's tensor is changed in place: wrong_output, in the result or in the input that it leaves behind."""
     forward = find_method(program, "forward")
-    names = parameters_of(forward) if forward else []
+    names = positional_parameters_of(forward) if forward else []
     if forward is None or not names:
         return None
     change = parse_statements(f"{rng.choice(names)}.mul_(0.5)")

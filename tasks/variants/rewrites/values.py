@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from tasks.variants.rewrites.forward import assignment, find_method, parameters_of, returned, statements_of
+from tasks.variants.rewrites.forward import assignment, find_method, positional_parameters_of, returned, statements_of
 from tasks.variants.rewrites.reading import Reader
 from tasks.variants.rewrites.shapes import Infer, Value, infer
 from tasks.variants.rewrites.terms import Term
@@ -20,7 +20,7 @@ def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value
     if init is None:
         return {}, known
     given = dict(known)
-    for name, argument in zip(parameters_of(init), _generated(program, "get_init_inputs"), strict=False):
+    for name, argument in zip(positional_parameters_of(init), _generated(program, "get_init_inputs"), strict=False):
         _learn(given, name, argument, given)
     modules, attributes = _set_by(init, given, known, program)
     return modules, known | attributes
@@ -28,7 +28,7 @@ def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value
 
 def inputs_of(program: cst.Module, forward: cst.FunctionDef, known: dict[str, Value]) -> dict[str, Value]:
     found = dict(known)
-    for name, term in zip(parameters_of(forward), _generated(program, "get_inputs"), strict=False):
+    for name, term in zip(positional_parameters_of(forward), _generated(program, "get_inputs"), strict=False):
         _learn(found, name, term, known)
     return found
 
@@ -63,7 +63,7 @@ def _set_by(
     for attribute, made in list(modules.items()):
         inner = find_method(program, "__init__", of=made.head)
         if inner is not None:
-            arguments = {**known, **_arguments(made, parameters_of(inner), local)}
+            arguments = {**known, **_arguments(made, positional_parameters_of(inner), local)}
             inner_modules, inner_attributes = _set_by(inner, arguments, known, program)
             modules |= {_within(attribute, name): term for name, term in inner_modules.items()}
             attributes |= {_within(attribute, name): value for name, value in inner_attributes.items()}

@@ -1,0 +1,78 @@
+"""Kernels in C for classes with methods besides forward: only those that can matter to a call keep them away."""
+
+import pytest
+
+from tasks.variants.rewrites.kernel import elementwise_in_c
+from tests.program_builders import MATRIX, problem, rewritten
+
+INIT_WEIGHTS = """
+    def _init_weights(self, module):
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.02)
+            module.bias.data.zero_()
+"""
+
+
+def with_methods(methods: str, *, init: str = "", forward: str = "return torch.relu(x * 2.0) / 3.0") -> str:
+    source = problem(forward, MATRIX, init=f"self.s = size0\n{init}", init_arguments="3")
+    return source.replace("\n\ndef get_inputs():", f"{methods}\n\ndef get_inputs():", 1)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(with_methods("\n    def _note(self):\n        return 'hello'\n"), id="that nothing calls"),
+        pytest.param(
+            with_methods(
+                "\n    def _note(self):\n        return 1\n\n    def note(self):\n        return self._note()\n"
+            ),
+            id="that another one calls that nothing calls",
+        ),
+        pytest.param(with_methods(INIT_WEIGHTS, init="self.apply(self._init_weights)"), id="that fills in weights"),
+        pytest.param(
+            with_methods(
+                "\n    def reset_parameters(self):\n        with torch.no_grad():\n"
+                "            for each in self.parameters():\n                each.uniform_(-1, 1)\n",
+                init="self.reset_parameters()",
+            ),
+            id="that the constructor calls to fill in weights",
+        ),
+    ],
+)
+def test_methods_that_have_nothing_to_do_with_forward_do_not_matter(source: str) -> None:
+    assert rewritten(source, elementwise_in_c) is not None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(
+            with_methods(
+                "\n    def _scale(self):\n        return 2.0\n", forward="return torch.relu(x * self._scale()) / 3.0"
+            ),
+            id="that forward calls",
+        ),
+        pytest.param(with_methods("\n    def _set(self):\n        self.s = 4\n"), id="that sets an attribute"),
+        pytest.param(
+            with_methods("\n    def _set(self):\n        setattr(self, 's', 4)\n"), id="that sets one by name"
+        ),
+        pytest.param(with_methods("\n    def _apply(self, fn):\n        return self\n"), id="that torch calls"),
+        pytest.param(with_methods("\n    def __getattr__(self, name):\n        return 1\n"), id="that Python calls"),
+        pytest.param(
+            with_methods(
+                "\n    def _half(self, module, given):\n        return (given[0] / 2,)\n",
+                init="self.register_forward_pre_hook(self._half)",
+            ),
+            id="that is a hook",
+        ),
+        pytest.param(
+            with_methods(
+                "\n    def _build(self):\n        self.register_forward_pre_hook(lambda *_: None)\n",
+                init="self._build()",
+            ),
+            id="that the constructor calls for more than weights",
+        ),
+    ],
+)
+def test_methods_that_can_matter_keep_kernels_away(source: str) -> None:
+    assert rewritten(source, elementwise_in_c) is None
