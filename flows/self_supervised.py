@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flows.engine import DATA, Stage, progress, run_stage
 from flows.parts.accounting import Expenses, accounted
 from flows.parts.judging import Court, court
-from flows.parts.launching import Trainers, require_apart, trainers
+from flows.parts.launching import Trainers, say_unless_apart, trainers
 from flows.parts.records import exemplars_of, read_taught, read_verdicts, say_left_out
 from flows.parts.sampling import as_samples, build_requests, draw
 from tasks.history.records import TRAINING
@@ -34,7 +34,7 @@ def self_supervised(stage: Stage) -> None:
     from tasks.training.policy import load_policy, save_policy, writable
 
     params = stage.params
-    require_apart(params)
+    say_unless_apart(params)
     problems = load_problems(params.problems)
     curve: list[dict[str, Any]] = []
     judged: dict[str, tuple[Candidate, Verdict]] = {}

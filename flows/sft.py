@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from flows.engine import Stage, progress, run_stage, say
 from flows.parts.accounting import accounted
-from flows.parts.launching import require_apart, trainers
+from flows.parts.launching import say_unless_apart, trainers
 from flows.parts.records import read_taught, say_left_out
 from tasks.errors import TrainingError
 from tasks.history.records import TRAINING
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def sft(stage: Stage) -> None:
     """Write the policy, and its loss by step as curve.csv."""
     # Heavy libraries are imported by the stages that train, not by whoever imports this module.
-    from tasks.training.policy import load_policy, new_policy, require_room, save_policy, writable
+    from tasks.training.policy import lack_of_room, load_policy, new_policy, require_room, save_policy, writable
     from tasks.training.sft import train_sft
 
     params = stage.params
-    require_apart(params)
+    say_unless_apart(params)
     known = load_problems(params.problems)
     problems = [problem for problem in known.values() if problem.split is Split.TRAIN]
     taught = read_taught()
@@ -44,7 +44,9 @@ def sft(stage: Stage) -> None:
             policy = load_policy(params.policy.model, params.policy, seed=params.seed)
         else:
             policy = new_policy(corpus(problems, taught), params.policy, seed=params.seed)
-        require_room(policy, known.values())  # which later stages ask about, hours from now
+        require_room(policy, problems)  # which later stages ask about, hours from now
+        if words := lack_of_room(policy, [each for each in known.values() if each.split is Split.HELD_OUT]):
+            say(f"evaluate would refuse to ask for held-out problems: {words}")
         fitting = writable(policy, taught)
         too_long = sum(map(len, taught.values())) - sum(map(len, fitting.values()))
         if not fitting:

@@ -63,7 +63,7 @@ def test_the_parts_that_processes_get_at_the_same_time_are_alike(processes):
     """As accelerate deals the rows of a training out, batch by batch in turn."""
     micro, steps = 2, 3
     examples = [Example(prompt="a " * (5 * number % 16), completion="b " * (number % 8)) for number in range(16)]
-    rows = _rows(policy(), examples, steps=steps, batch_size=16, packed_together=micro, seed=0)
+    rows = _rows(policy(), examples, steps=steps, of="candidates", batch_size=16, packed_together=micro, seed=0)
     batches = BatchSampler(SequentialSampler(range(len(rows))), micro, drop_last=False)
     dealt = [list(BatchSamplerShard(batches, processes, process)) for process in range(processes)]
     sums = [

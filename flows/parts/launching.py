@@ -101,20 +101,34 @@ def devices(params: Params) -> list[str]:
 def require_apart(params: Params) -> None:
     """Refuse to judge on the device that samples meanwhile: candidates would be timed beside the policy.
 
-    Every stage that trains asks first of all, sft before hours are spent on what contrastive_rl would refuse.
-
     Raises:
         ParamsError: if that is what params ask for.
     """
+    if words := _beside(params):
+        raise ParamsError(words)
+
+
+def say_unless_apart(params: Params) -> None:
+    """Say that contrastive_rl would refuse this machine, before hours are spent on what it is to go on from.
+
+    It may run on another one: one with a GPU samples there, and leaves the processor to the judge.
+    """
+    if words := _beside(params):
+        say(f"contrastive_rl would refuse to run on this machine: {words}")
+
+
+def _beside(params: Params) -> str:
+    """Where the judge would have the device that samples, which; empty where it would not."""
     if params.contrastive_rl.groups_at_once is None:
-        return
+        return ""
     ours = devices(params)
     is_here = params.judge.ray in (None, "local")
-    if is_here and params.judge.device in (*ours, ours[0].partition(":")[0]):
-        raise ParamsError(
-            f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
-            f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
-        )
+    if not is_here or params.judge.device not in (*ours, ours[0].partition(":")[0]):
+        return ""
+    return (
+        f"contrastive_rl.groups_at_once: groups would be judged on {params.judge.device} while others are sampled "
+        f"there; set it to null, or judge.device or judge.ray to devices of the judge's own"
+    )
 
 
 def _require_even(params: Params) -> None:

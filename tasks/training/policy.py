@@ -181,7 +181,7 @@ def fitting_prompt(
         length = len(encode_prompt(policy, prompt))
         if length <= limit:
             return prompt, exemplars[dropped:]
-    raise _no_room("a reference takes", length, limit)
+    raise PolicyError(_no_room("a reference takes", length, limit))
 
 
 def require_room(policy: Policy, problems: Iterable[Problem]) -> None:
@@ -190,6 +190,12 @@ def require_room(policy: Policy, problems: Iterable[Problem]) -> None:
     Raises:
         PolicyError: if a bare reference leaves no room for a whole completion; all such problems are named.
     """
+    if words := lack_of_room(policy, problems):
+        raise PolicyError(words)
+
+
+def lack_of_room(policy: Policy, problems: Iterable[Problem]) -> str:
+    """Which bare references leave no room for a whole completion, and what can be done; empty if none does."""
     asked = list(problems)
     prompts = [build_prompt(problem.source, [], style=policy.style) for problem in asked]
     lengths = map(len, encode_prompts(policy, prompts))
@@ -198,14 +204,15 @@ def require_room(policy: Policy, problems: Iterable[Problem]) -> None:
         for problem, length in zip(asked, lengths, strict=True)
         if length > policy.prompt_tokens
     }
-    if too_long:
-        names = ", ".join(sorted(too_long))
-        whose = f"the reference of {names} takes" if len(too_long) == 1 else f"the longest reference of {names} takes"
-        raise _no_room(whose, max(too_long.values()), policy.prompt_tokens)
+    if not too_long:
+        return ""
+    names = ", ".join(sorted(too_long))
+    whose = f"the reference of {names} takes" if len(too_long) == 1 else f"the longest reference of {names} takes"
+    return _no_room(whose, max(too_long.values()), policy.prompt_tokens)
 
 
-def _no_room(takes: str, length: int, limit: int) -> PolicyError:
-    return PolicyError(
+def _no_room(takes: str, length: int, limit: int) -> str:
+    return (
         f"{takes} {length} tokens, but policy.context_tokens less those of a completion leaves only {limit}; raise "
         f"policy.context_tokens in params.yaml, lower policy.completion_tokens, or take it out of problems.folders"
     )

@@ -3,7 +3,7 @@
 import heapq
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from tasks.training.trainer import OnStep, StepCallback, run, trainer_config
 _POOLED_BATCHES = 16
 # Encoded at once: what a tokenizer makes of a text takes ten times the memory of its tokens.
 _CHUNK = 512
+# What is taught, in messages.
+COPYING, CANDIDATES = "copying", "candidates"
 _ROW_KEYS = ("loss", "mean_token_accuracy", "learning_rate", "grad_norm", "rows_at_once")
 
 
@@ -80,8 +82,8 @@ def train_sft(
     micro = math.gcd(share, micro_batch_size or share)
     how: dict[str, Any] = {"batch_size": batch_size, "packed_together": micro if packing else None, "seed": seed}
     rows = [
-        *_rows(policy, first, steps=first_steps, **how),
-        *_rows(policy, examples, steps=steps - first_steps, **how),
+        *_rows(policy, first, steps=first_steps, of=COPYING, **how),
+        *_rows(policy, examples, steps=steps - first_steps, of=CANDIDATES, **how),
     ]
     settle(checkpoints)
     config = trainer_config(
@@ -203,6 +205,7 @@ def _rows(
     examples: Sequence[Example],
     *,
     steps: int,
+    of: str,
     batch_size: int,
     packed_together: int | None,
     seed: int,
@@ -210,18 +213,17 @@ def _rows(
     """Those of the examples that fit, tokenised, in the order in which the steps learn them.
 
     Args:
+        of: what they are examples of.
         packed_together: how many are laid end to end; None if they are padded.
     """
     if not steps:
         return []
-    rows = [
+    every = [
         row for begin in range(0, len(examples), _CHUNK) for row in _tokenised(policy, examples[begin : begin + _CHUNK])
     ]
+    rows = [row for row in every if _fits(row, policy)]
     if not rows:
-        raise PolicyError(
-            f"none of the examples fits policy.context_tokens ({policy.context_tokens}) and "
-            f"policy.completion_tokens ({policy.completion_tokens}); raise them in params.yaml"
-        )
+        raise PolicyError(_none_fits(policy, every, of=of, asked=steps * batch_size))
     lengths = [len(row["input_ids"]) for row in rows]
     if packed_together is None:
         return [rows[index] for index in _order(lengths, steps=steps, batch_size=batch_size, seed=seed)]
@@ -256,18 +258,38 @@ def even_parts(lengths: Sequence[int], *, size: int) -> list[list[int]]:
 
 
 def _tokenised(policy: Policy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
-    """Those that fit the policy's context, with labels for the completion alone."""
+    """The examples with labels for the completion alone."""
     prompts = encode_prompts(policy, [example.prompt for example in examples])
     completions = policy.tokenizer([example.completion for example in examples], add_special_tokens=False).input_ids
     rows = []
     for prompt_ids, written_ids in zip(prompts, completions, strict=True):
         ids = [*written_ids, policy.tokenizer.eos_token_id]
-        if len(ids) <= policy.completion_tokens and len(prompt_ids) + len(ids) <= policy.context_tokens:
-            rows.append({"input_ids": prompt_ids + ids, "labels": [-100] * len(prompt_ids) + ids})
+        rows.append({"input_ids": prompt_ids + ids, "labels": [-100] * len(prompt_ids) + ids})
     return rows
 
 
-def _num_learnt(row: dict[str, list[int]]) -> int:
+def _fits(row: Mapping[str, list[int]], policy: Policy) -> bool:
+    return _num_learnt(row) <= policy.completion_tokens and len(row["input_ids"]) <= policy.context_tokens
+
+
+def _none_fits(policy: Policy, rows: Sequence[Mapping[str, list[int]]], *, of: str, asked: int) -> str:
+    """That nothing is left to learn from: which examples, how many, how long, and what to change."""
+    shortest = min(rows, key=lambda row: len(row["input_ids"]), default=None)
+    if shortest is None:  # whoever made them left out what does not fit
+        which = f"{asked} examples of {of} that were asked for"
+    else:
+        which = (
+            f"{len(rows)} examples of {of}, of which the shortest takes {len(shortest['input_ids'])} tokens, "
+            f"{_num_learnt(shortest)} of them for the program,"
+        )
+    return (
+        f"none of the {which} fits policy.context_tokens ({policy.context_tokens}) and policy.completion_tokens "
+        f"({policy.completion_tokens}); raise these in params.yaml"
+        f"{', or set sft.copying_steps to 0' if of == COPYING else ''}"
+    )
+
+
+def _num_learnt(row: Mapping[str, list[int]]) -> int:
     """Tokens of a row that are learnt."""
     return sum(label != -100 for label in row["labels"])
 
