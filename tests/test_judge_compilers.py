@@ -67,6 +67,9 @@ def server() -> Iterator[ForkServer]:
     ("line", "found"),
     [
         pytest.param("f = torch.compile(torch.relu)", {compilers.GRAPHS}, id="a graph"),
+        pytest.param("from torch import _dynamo", {compilers.GRAPHS}, id="a graph, by its compiler's parts"),
+        pytest.param("f = torch.compiler.is_compiling()", set(), id="none, who asks whether somebody compiles"),
+        pytest.param("guards = torch._C._dynamo.guards", set(), id="none, who compares as compiled code does"),
         pytest.param("import triton.language as tl", {compilers.TRITON}, id="Triton"),
         pytest.param("from torch.utils.cpp_extension import load_inline", {compilers.NATIVE}, id="C++"),
         pytest.param("", set(), id="none"),

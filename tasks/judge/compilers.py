@@ -8,6 +8,7 @@ import fcntl
 import gc
 import importlib
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,7 +20,12 @@ from typing import Any
 from tasks.judge.walls import sandbox
 
 GRAPHS, TRITON, NATIVE = "graphs", "triton", "native"
-_WORDS = {GRAPHS: ("torch.compile", "_dynamo", "_inductor"), TRITON: ("triton",), NATIVE: ("cpp_extension",)}
+# Not torch.compiler and torch._C._dynamo: asking whether somebody compiles, as drop-ins do, compiles nothing.
+_WORDS = {
+    GRAPHS: re.compile(r"torch\.compile\b|(?<!_C\.)_dynamo|_inductor"),
+    TRITON: re.compile("triton"),
+    NATIVE: re.compile("cpp_extension"),
+}
 _MODULES = {
     NATIVE: ("torch.utils.cpp_extension",),
     TRITON: ("triton", "triton.language"),
@@ -39,7 +45,7 @@ _DRIVER_FILE = "/dev/nvidia-uvm"  # opened by cuInit, and not by what only lists
 
 def mentioned(source: str) -> frozenset[str]:
     """The compilers that a candidate's text has words of."""
-    return frozenset(name for name, words in _WORDS.items() if any(word in source for word in words))
+    return frozenset(name for name, words in _WORDS.items() if words.search(source))
 
 
 def load_for_processor(cache: Path) -> None:

@@ -22,7 +22,7 @@ from tasks.judge.stopwatch import Stopwatch
 from tasks.judge.study import Study
 from tasks.judge.track import observed_track
 from tasks.judge.trials import Trials
-from tasks.judge.verdict import Check, Status, Timing
+from tasks.judge.verdict import UNEVEN_CALLS, Check, Status, Timing
 from tasks.judge.wire import DeadlineError, WireError
 from tasks.params import JudgeParams
 from tasks.variants.candidate import Candidate
@@ -176,7 +176,7 @@ class Examination:
         self._evidence.require(steady, Status.UNSTABLE)
         if (charge := stopwatch.evenness.charge) > 1.0:
             words = f"calls take {charge:.2f} times as long as the quickest on average, unlike the reference's"
-            self._evidence.passed("uneven_calls", words)
+            self._evidence.passed(UNEVEN_CALLS, words)
         return found.charged(charge)
 
     def _require_our_loop(self) -> None:

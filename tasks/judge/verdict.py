@@ -11,6 +11,8 @@ from tasks.errors import RecordError
 
 COVERAGE = 0.9
 """Probability with which an interval holds the true median."""
+UNEVEN_CALLS = "uneven_calls"
+"""The check that tells what times were multiplied by, for calls that seem to do the work of others."""
 
 
 class Status(StrEnum):
