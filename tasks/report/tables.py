@@ -9,7 +9,7 @@ from tasks.report.statistics import Interval
 from tasks.report.summary import Gain, SummaryRow
 
 if TYPE_CHECKING:
-    import rich.table
+    from tasks.report.terminal import Fitted
 
 MISSING = "-"
 
@@ -103,32 +103,11 @@ def gain_table(gains: Sequence[Gain]) -> TextTable:
     )
 
 
-def to_rich(table: TextTable) -> "rich.table.Table":
+def to_rich(table: TextTable) -> "Fitted":
     """For rich's console; cells are text, never markup."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
+    from tasks.report.terminal import Fitted
 
-    drawn = Table(
-        title=table.title,
-        caption=Text(table.note),
-        title_justify="left",
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=0,
-    )
-    for index, name in enumerate(table.header):
-        if index < table.labels:
-            drawn.add_column(Text(name), overflow="fold")
-        else:
-            # Numbers break at spaces only: where the terminal is narrow, labels give way before digits do.
-            words = (word for cells in (table.header, *table.rows) for word in cells[index].split())
-            drawn.add_column(Text(name), justify="right", min_width=max(map(len, words), default=1))
-    for cells in table.rows:
-        drawn.add_row(*map(Text, cells))
-    return drawn
+    return Fitted(table)
 
 
 def to_markdown(table: TextTable) -> str:
