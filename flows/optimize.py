@@ -124,7 +124,7 @@ class Optimization:
         self._time_baselines(_interval(finals[0][1]).low if finals else 0.0)
         faster = [pair for pair in finals if self._is_faster(pair[1])]
         winner = self._undoubted(faster) if settings.window_s else next(iter(faster), None)
-        if winner is not None and (not settings.checks_all or self._has_right_gradients(winner[0])):
+        if winner is not None and (not settings.proves_all or self._has_right_gradients(winner[0])):
             outcome.winner = winner
         elif faster:
             outcome.unwritten = self._why_unwritten((winner or faster[0])[1])
@@ -165,7 +165,7 @@ class Optimization:
         """The baseline, or why it is not judged."""
         candidate = baseline_candidate(self._texts.judged, name)
         is_known = (rung, candidate.candidate_id) in self._record.known
-        if not is_known and self._is_time_over:
+        if not is_known and self._is_time_over and not self._settings.proves_all:
             return NO_TIME
         verdict = self._judge(self._texts.judged, candidate, rung, step=f"timing the baseline {name}")
         if verdict.status is Status.UNSTABLE:
@@ -206,7 +206,7 @@ class Optimization:
                 continue
             if _interval(final).low <= ABOUT_EVEN and self._has_given_up(made, scored):
                 continue
-            if not self._settings.checks_all or self._has_right_effects(made, scored):
+            if not self._settings.proves_all or self._has_right_effects(made, scored):
                 finals.append((made, final))
 
     def _has_given_up(self, made: DropIn, scored: Scored) -> bool:

@@ -112,6 +112,7 @@ def optimization_of(
     candidates: int | None = 12,
     window_s: float = 0.0,
     screening_share: float = 0.7,
+    proves_all: bool = True,
     proposers: Sequence[Proposer] | None = None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Optimization:
@@ -122,6 +123,7 @@ def optimization_of(
         judge=JudgeParams(),
         candidates=candidates,
         screening_share=screening_share,
+        proves_all=proves_all,
     )
     optimization = Optimization(
         file,

@@ -285,7 +285,7 @@ def test_a_module_with_hooks_inside_is_refused_by_name(tmp_path: Path) -> None:
     hooked = PRIOR.replace(
         "__init__()", "__init__()\n        self.inner = torch.nn.utils.weight_norm(torch.nn.Linear(2, 2))"
     )
-    with pytest.raises(RecordError, match="Block has hooks inside, such as those of"):
+    with pytest.raises(RecordError, match="Block has hooks inside, in inner, such as those of"):
         imported(tmp_path, hooked, facts=NO_INPUTS)
 
 

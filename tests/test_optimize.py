@@ -74,6 +74,21 @@ def test_baselines_are_judged_last_and_only_where_something_is_faster_than_eager
     assert outcome.not_judged == {"compile": "nothing was found that is faster than eager for sure"}
 
 
+def test_a_find_is_compared_with_baselines_though_the_minutes_are_over(file: UserFile) -> None:
+    late = Clock()
+    judges = GivenJudges(by_recipe(call_softmax=3.0, compile=4.0))
+
+    def spend(step: str) -> None:
+        if "drop-in" in step:
+            late.advance(100.0)
+
+    outcome = optimized(file, judges, clock=late, on_step=spend)
+    assert late.elapsed_s > 60.0
+    assert outcome.not_judged == {}
+    assert outcome.baseline[0] == "compile"
+    assert outcome.winner is None
+
+
 def test_a_baseline_without_a_verdict_is_said_to_be_so(file: UserFile) -> None:
     late = Clock()
     late.advance(100.0)
@@ -81,7 +96,7 @@ def test_a_baseline_without_a_verdict_is_said_to_be_so(file: UserFile) -> None:
     record = Record(None, [])
     optimized(file, judges, record=record)
     del record.known[FINAL, next(c.candidate_id for _, c in judges.asked if c.origin == "baseline:compile")]
-    outcome = optimized(file, judges, record=record, clock=late, screening_share=10.0)
+    outcome = optimized(file, judges, record=record, clock=late, screening_share=10.0, proves_all=False)
     assert outcome.winner is not None
     assert outcome.not_judged == {"compile": "the time was over"}
     assert verdict_document(file, outcome)["baselines_not_judged"] == outcome.not_judged

@@ -1,9 +1,11 @@
 """Where nothing is written, everything says why: also where no candidate was right, or only a drop-in was slow."""
 
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
 from flows.optimizing.document import verdict_document
 from flows.optimizing.judging import EFFECTS
@@ -175,3 +177,11 @@ def test_a_long_reason_is_cut_at_a_word_with_an_ellipsis(file: UserFile) -> None
 
 def test_a_reason_without_spaces_is_cut_all_the_same() -> None:
     assert one_line("x" * 999) == "x" * DETAIL_CHARS + " ..."
+
+
+def test_of_a_crash_is_told_what_was_raised_though_its_message_has_several_lines() -> None:
+    x = torch.ones(2)
+    with pytest.raises(TypeError) as caught:
+        torch.lerp(x, 1.0, 0.1)  # type: ignore[call-overload]
+    detail = "".join(traceback.format_exception(caught.value))
+    assert one_line(detail).startswith("TypeError: lerp() received an invalid combination of arguments")

@@ -47,7 +47,7 @@ class Shared:
             window_s=0.0,
             judge=changed(params, workers=1),
             patience=PATIENCE,
-            checks_all=False,
+            proves_all=False,
         )
         self.share_s = SCREENING_SHARE * self.settings.seconds * params.workers / num_problems
         """Of the screening, for each problem."""

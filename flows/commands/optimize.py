@@ -46,7 +46,7 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
         "--minutes",
         type=amount_of("minutes"),
         default=MINUTES,
-        help=f"of searching; what proves the best found comes on top, usually a minute or two (default: {MINUTES:g})",
+        help=f"of searching; proving the best found comes on top, usually two or three minutes (default: {MINUTES:g})",
     )
     parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
     parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")
@@ -352,7 +352,7 @@ def _first_interrupt(stop: Callable[[], None], window_s: float) -> Iterator[None
         sys.stderr.write(
             f"\nno more candidates; what is begun is finished, and as far as that is not done, the best so far are "
             f"looked at again, their drop-in is judged and compared with the baselines{long}, and its gradients are "
-            f"compared; usually a minute or two (Ctrl-C once more ends at once, and nothing is written)\n"
+            f"compared; usually two or three minutes (Ctrl-C once more ends at once, and nothing is written)\n"
         )
         stop()
 

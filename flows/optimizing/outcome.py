@@ -22,18 +22,19 @@ class Settings:
     """What a user chooses."""
 
     seconds: float
-    """After them no baseline is begun any more."""
+    """Of searching."""
     window_s: float
     """Of the long tier for the best drop-ins; 0 leaves it out."""
     judge: JudgeParams
     """What all rungs have in common: device, workers, limits."""
     screening_share: float = 0.7
-    """Of the seconds; the rest is for looking again, for drop-ins and for baselines."""
+    """Of the seconds; the rest is for looking again, and for drop-ins."""
     candidates: int | None = None
     patience: int | None = None
     seed: int = 0
-    checks_all: bool = True
-    """Whether gradients and what calls leave in the module are compared too, and not outputs alone."""
+    proves_all: bool = True
+    """Whether all that proves a find is done: baselines are timed though the seconds are over, and gradients and what
+    calls leave in the module are compared, not outputs alone."""
     baselines: tuple[str, ...] | None = None
     """Ways of running the reference that must be beaten; without them all that the device allows."""
 

@@ -12,6 +12,7 @@ from tasks.problems.problem import Problem
 from tasks.search.experience import LEAST, Experience
 from tasks.search.found import Scored
 from tasks.search.proposers import Proposer
+from tasks.search.shortening import shortened
 from tasks.variants.builtin import COMPILED, FAULTS
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
@@ -202,7 +203,7 @@ class Compositions(Proposer):
         except Exception as error:  # noqa: BLE001 - a defect of one rewrite costs what it would have brought
             if rewrite.name not in self._failed:
                 self._failed.add(rewrite.name)
-                reason = " ".join(f"{type(error).__name__}: {error}".split())[:MESSAGE_CHARS]
+                reason = shortened(" ".join(f"{type(error).__name__}: {error}".split()), MESSAGE_CHARS)
                 logger.warning("rewrite %s fails on %s and is left out: %s", rewrite.name, self._problem.family, reason)
             return None
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import libcst as cst
 
+from tasks.search.texts import puts_into_evaluation
 from tasks.variants.names import defined_names, substituted, used_names, walk
 
 _CALLS_THE_PARENTS = "super().__init__(*arguments, **options)"
-_INTO_EVALUATION = "self.eval()"
 
 
 def is_made_alike(
@@ -52,7 +52,7 @@ def _parts(statement: cst.ClassDef, *, is_put_into_evaluation: bool) -> dict[str
         bare: Any = part.with_changes(leading_lines=[])
         is_constructor = isinstance(bare, cst.FunctionDef) and bare.name.value == "__init__"
         if is_put_into_evaluation and is_constructor and isinstance(bare.body, cst.IndentedBlock):
-            lines = [each for each in bare.body.body if _text(each) != _INTO_EVALUATION]
+            lines = [each for each in bare.body.body if _text(each) != puts_into_evaluation(bare)]
             if [*map(_text, lines)] == [_CALLS_THE_PARENTS]:
                 continue
             bare = bare.with_changes(body=bare.body.with_changes(body=lines))

@@ -44,13 +44,23 @@ class Described(torch.nn.Module):
 
 def description():
     from tasks.judge.model_state import constructor_arguments
-    from tasks.search.surveying import changed_by_a_call, tensors_apart
+    from tasks.search.surveying import changed_by_a_call, classes_as_they_were, tensors_apart, unlike_each_other
 
-    positional, named = constructor_arguments({returned}, DropIn)
-    module = DropIn(*positional, **named){mode}
+    def made():
+        positional, named = constructor_arguments({returned}, DropIn)
+        return DropIn(*positional, **named){mode}
+
+    asked = _compared, _own_classes, _compared_of
+    if {is_why_wanted}:
+        return [unlike_each_other(made, asked)]
+    module = made()
     seen = _Seen(module)
-    changed = changed_by_a_call(module, {inputs}(), (_compared, _own_classes, _compared_of))
-    return [seen.digest or ("{hooks}" if seen._has_hooks else ""), tensors_apart(module, {inputs}()), changed]
+    changed = changed_by_a_call(module, {inputs}(), asked)
+    with classes_as_they_were(module, asked):
+        apart = tensors_apart(module, {inputs}())
+    parts = (path for path, each in module.named_modules() if each._forward_hooks or each._forward_pre_hooks)
+    hooked = "{hooks}" + ", ".join(filter(None, parts))
+    return [seen.digest or (hooked if seen._has_hooks else ""), apart, changed]
 
 
 def _compared(module):
@@ -61,7 +71,7 @@ def _compared(module):
 def _compared_of(kind):
     return {{name: each for name, each in _of_class(vars(kind)).items() if type(each) is str}}
 """
-_HOOKS = "hooks"
+_HOOKS = "hooks of "
 _GUARD = """try:
     pass
 except Exception as error:
@@ -293,25 +303,40 @@ def _judged_description(file: UserFile, own_part: str, runtime: Runtime) -> tupl
         RecordError: if that cannot be told, or it is another one each time.
     """
     returned = f"{file.constructor_function}()" if file.constructor_function else "[]"
-    text = _DESCRIPTION.format(returned=returned, mode=_mode_call(file), inputs=file.inputs_function, hooks=_HOOKS)
     nothing = Survey(inputs=(), named_inputs={}, constructor=None)
-    added = runtime.text(
-        nothing, apart="None", training=judged_mode(file), device="cpu", judged="", is_made_alike=True, more=text
-    )
-    description = _described_in_a_process(
-        replace(
+
+    def described(*, is_why_wanted: bool) -> UserFile:
+        text = _DESCRIPTION.format(
+            returned=returned,
+            mode=_mode_call(file),
+            inputs=file.inputs_function,
+            hooks=_HOOKS,
+            is_why_wanted=is_why_wanted,
+        )
+        added = runtime.text(
+            nothing, apart="None", training=judged_mode(file), device="cpu", judged="", is_made_alike=True, more=text
+        )
+        return replace(
             file,
             source=f"{own_part.rstrip()}\n\n\n{runtime.names['Fast']} = None\n{added}\n",
             class_name=runtime.names["Described"],
             inputs_function=runtime.names["description"],
             constructor_function=None,
         )
-    )
+
+    description = _described_in_a_process(described(is_why_wanted=False))
     if description is None:
-        raise RecordError(f"{file.class_name} is another one each time that it is made, such as by a number drawn anew")
-    if description[0] == _HOOKS:
+        names = _unlike_each_time(described(is_why_wanted=True))
+        names = re.sub(rf"\b{runtime.names['Reference']}\.", f"{file.class_name}.", names)
+        why = f": {names} {'are' if ', ' in names else 'is'} not the same again" if names else ""
         raise RecordError(
-            f"{file.class_name} has hooks inside, such as those of torch.nn.utils.weight_norm and spectral_norm "
+            f"{file.class_name} is another one each time that it is made{why}, such as by a number drawn anew or by "
+            "counting instances"
+        )
+    if description[0].startswith(_HOOKS):
+        raise RecordError(
+            f"{file.class_name} has hooks inside, in {description[0].removeprefix(_HOOKS)}, such as those of modules "
+            "that are lazy until their first call, and of torch.nn.utils.weight_norm and spectral_norm "
             "(torch.nn.utils.parametrizations.weight_norm has none)"
         )
     if not description[0]:
@@ -331,6 +356,16 @@ def _described_in_a_process(file: UserFile) -> tuple[str, str, str] | None:
         raise RecordError(f"what the module is made of cannot be told: {error}") from error
     changed = changed if changed_kind == "value" else ""
     return (description, apart, changed) if kind == other_kind == "value" else None
+
+
+@lru_cache(maxsize=8)
+def _unlike_each_time(file: UserFile) -> str:
+    """What the stand-in of the file names where it is asked what is another one each time; empty if it cannot tell."""
+    try:
+        ((kind, names),) = survey(file).inputs
+    except ProblemError:
+        return ""
+    return str(names) if kind == "value" else ""
 
 
 def _mode_call(file: UserFile) -> str:

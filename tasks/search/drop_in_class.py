@@ -202,7 +202,9 @@ class _Twin:
     def remember_set(self, fast):
         """Which attributes a call has set that were not there when the module was looked at."""
         names = vars(fast).keys() - self.seen.own_keys
-        self._set_by_calls.update(name for name in names if not hasattr(Reference, name))
+        hiding = (name for name in names if hasattr(Reference, name))  # a method, say
+        names -= {name for name in hiding if not isinstance(getattr(Reference, name), functools.cached_property)}
+        self._set_by_calls |= names
 
     def _give_up(self, reason):
         self.seen, self._untold = _GivenUp, str(reason)

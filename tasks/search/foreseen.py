@@ -8,6 +8,7 @@ from tasks.errors import ProblemError, RecordError
 from tasks.search.drop_in import ENTRY, ORIGIN, DropIn, drop_in
 from tasks.search.drop_in_runtime import free_name
 from tasks.search.names import Said, lines_of, text_of
+from tasks.search.shortening import shortened
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
@@ -106,8 +107,8 @@ def _given_otherwise(file: UserFile) -> tuple[int, str, int] | None:
             if said.times[name] > len(below):
                 giving = [each for each in ast.walk(statement) if isinstance(each, ast.stmt) and _gives(each, name)]
                 innermost = (giving or [statement])[-1]
-                text = text_of(innermost, lines).partition("\n")[0].removesuffix(":")[:STATEMENT_CHARS]
-                return innermost.lineno, text, own.lineno
+                text = text_of(innermost, lines).partition("\n")[0].removesuffix(":")
+                return innermost.lineno, shortened(text, STATEMENT_CHARS), own.lineno
     return None
 
 
@@ -133,7 +134,7 @@ def _in_a_line(reason: str, file: UserFile) -> str:
     first, *others = [line.strip() for line in _STAND_IN.sub(file.class_name, reason).splitlines() if line.strip()]
     if not others:
         return first
-    return f"{first.partition(f': {file.path}: ')[0]}: {others[-1][:REASON_CHARS]}"
+    return f"{first.partition(f': {file.path}: ')[0]}: {shortened(others[-1], REASON_CHARS)}"
 
 
 def _gives(statement: ast.stmt, name: str) -> bool:

@@ -1,12 +1,14 @@
 """The report on one optimization, as markdown: what was tried, what won and why, and what is claimed of it."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.judge.verdict import Speedup, Status, Verdict
+from tasks.judge.verdict import UNEVEN_CALLS, Speedup, Status, Verdict
 from tasks.search.contributions import Contribution, proposed_as
 from tasks.search.drop_in import judged_mode
 from tasks.search.found import Scored, over, ranked
+from tasks.search.shortening import shortened
 from tasks.search.survey import Survey
 from tasks.search.user_file import UserFile
 from tasks.search.writers import Asked
@@ -17,8 +19,6 @@ DETAIL_CHARS = 160
 """Of a reason within a table or a sentence."""
 REASON_CHARS = 400
 """Of one on a line of its own, which may have such a detail in it."""
-UNEVEN_CALLS = "uneven_calls"
-"""The judge's check that tells of a charge."""
 GRADIENTS_IN_WORDS = {
     Status.CORRECT: "The judge compared the gradients of every input and weight: equal.",
     Status.UNSTABLE: "The judge compared the gradients of every input and weight: equal.",
@@ -110,7 +110,7 @@ def render(
     if failed:
         parts += [
             "## What ended early or could not be used",
-            "\n".join(f"- {name}: {_shortened(why, REASON_CHARS)}" for name, why in failed.items()),
+            "\n".join(f"- {name}: {shortened(why, REASON_CHARS)}" for name, why in failed.items()),
         ]
     parts += [_conditions(winner or next(iter(scored), None))]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -259,14 +259,14 @@ def _conditions(scored: Scored | None) -> str:
 
 
 def one_line(detail: str) -> str:
-    """The last line that says something, without what would break a table."""
+    """What was raised, or the last line that says something, without what would break a table."""
     lines = [line for line in detail.partition("last output:")[0].splitlines() if line.strip()]
-    return _shortened(lines[-1].strip(), DETAIL_CHARS).replace("|", "\\|") if lines else ""
+    told = _raised(lines) or lines[-1:]
+    return shortened(told[0].strip(), DETAIL_CHARS).replace("|", "\\|") if told else ""
 
 
-def _shortened(text: str, num_chars: int) -> str:
-    """The text, cut after a word where it is longer: half a word may be the decisive one."""
-    if len(text) <= num_chars:
-        return text
-    head = text[: num_chars + 1]
-    return f"{head.rpartition(' ')[0] or head[:-1]} ..."
+def _raised(lines: Sequence[str]) -> Sequence[str]:
+    """From the line on that names the exception of the last traceback; its message may have several."""
+    frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
+    after = lines[frames[-1] :] if frames else []
+    return [*itertools.dropwhile(lambda line: line[0].isspace(), after)]

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import functools
 import inspect
 import math
 import os
@@ -9,12 +10,14 @@ import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from tasks.judge.model_state import constructor_arguments
+from tasks.search.shortening import shortened
 from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, UserFile
 
 TRACE_CHARS = 3_000
@@ -146,51 +149,83 @@ def tensors_apart(module: torch.nn.Module, returned: Any) -> str:
     return repr(numbers) if is_of_account else "None"
 
 
-def changed_by_a_call(
-    module: torch.nn.Module,
-    returned: Any,
-    asked: tuple[
-        Callable[[Any], Mapping[str, Any]], Callable[[Any], Sequence[type]], Callable[[type], Mapping[str, str]]
-    ],
-) -> str:
+Asked = tuple[Callable[[Any], Mapping[str, Any]], Callable[[Any], Sequence[type]], Callable[[type], Mapping[str, str]]]
+"""What counts of a module, by name; its classes that count; and what does of these."""
+
+
+def changed_by_a_call(module: torch.nn.Module, returned: Any, asked: Asked) -> str:
     """Names of what is not as it was after a call; empty where nothing is, or the call fails.
 
-    What counts of classes is put back as it was, so that a module that is made later is what it would have been.
-
-    Args:
-        asked: what counts of a module, by name; its classes that count; and what does of these. An attribute that the
-            module itself gets anew does not count.
+    An attribute that the module itself gets anew does not count.
     """
-    compared, classes_of, compared_of = asked
+    compared, _, compared_of = asked
     inputs, named = as_arguments(returned)
     before = {path: compared(each) for path, each in module.named_modules()}
-    own = {*dir(module)}
-    kinds: dict[type, tuple[Mapping[str, str], dict[str, Any]]] = {}
-    for kind in dict.fromkeys(kind for each in module.modules() for kind in classes_of(each)):
-        texts = compared_of(kind)
-        kinds[kind] = texts, {name: copy.deepcopy(vars(kind)[name]) for name in texts}  # a call may fill a mapping
+    of_class = {name: inspect.getattr_static(type(module), name, None) for name in dir(module)}
+    own = {name for name, each in of_class.items() if not isinstance(each, functools.cached_property)}
+    with classes_as_they_were(module, asked) as kinds:
+        try:
+            with torch.no_grad():
+                module(*inputs, **named)
+        except Exception:  # noqa: BLE001 - the user's code raises what it likes
+            return ""
+        parts = dict(module.named_modules())
+        gone = [path for path in before if path not in parts]
+        changed = [path for path in gone if path.rpartition(".")[0] not in gone]
+        for path, part in parts.items():
+            old, new = before.get(path, {}), compared(part)
+            names = [name for name in {**old, **new} if path or name in old or name in own]
+            changed += [f"{path}.{name}" if path else name for name in names if old.get(name) != new.get(name)]
+        for kind, old in kinds.items():
+            changed += [f"{kind.__name__}.{name}" for name in _unlike(old, compared_of(kind))]
+    return ", ".join(changed)
+
+
+@contextmanager
+def classes_as_they_were(module: torch.nn.Module, asked: Asked) -> Iterator[Mapping[type, Mapping[str, str]]]:
+    """What counts of a module's classes, which is put back afterwards: one made later is what it would have been."""
+    _, classes_of, compared_of = asked
+    kinds = {kind: compared_of(kind) for each in module.modules() for kind in classes_of(each)}
+    held = {kind: {name: (vars(kind)[name], copy.deepcopy(vars(kind)[name])) for name in kinds[kind]} for kind in kinds}
     try:
-        with torch.no_grad():
-            module(*inputs, **named)
-    except Exception:  # noqa: BLE001 - the user's code raises what it likes
-        return ""
-    parts = dict(module.named_modules())
-    gone = [path for path in before if path not in parts]
-    changed = [path for path in gone if path.rpartition(".")[0] not in gone]
-    for path, part in parts.items():
-        old, new = before.get(path, {}), compared(part)
-        names = [name for name in {**old, **new} if path or name in old or name in own]
-        changed += [f"{path}.{name}" if path else name for name in names if old.get(name) != new.get(name)]
-    for kind, (old, held) in kinds.items():
-        new = compared_of(kind)
-        for name in {**old, **new}:
-            if old.get(name) != new.get(name):
-                changed.append(f"{kind.__name__}.{name}")
-                if name in held:
-                    setattr(kind, name, held[name])
+        yield kinds
+    finally:
+        for kind, values in held.items():
+            for name in _unlike(kinds[kind], compared_of(kind)):
+                if name in values:
+                    _put_back(kind, name, *values[name])
                 else:
                     delattr(kind, name)
-    return ", ".join(changed)
+
+
+def _put_back(kind: type, name: str, value: Any, held: Any) -> None:
+    """What a class had, as it was, and the same object: others may have it too."""
+    match value:
+        case list():
+            value[:] = held
+        case dict() | set():
+            value.clear()
+            value.update(held)
+    setattr(kind, name, value)
+
+
+def unlike_each_other(make: Callable[[], torch.nn.Module], asked: Asked) -> str:
+    """Names of what is another one in each of two modules that are made alike, or in a class after each."""
+    compared, classes_of, compared_of = asked
+    seen = []
+    for _ in range(2):
+        module = make()
+        found: dict[str, Any] = {}
+        for path, part in module.named_modules():
+            found |= {f"{path}.{name}" if path else name: text for name, text in compared(part).items()}
+        for kind in dict.fromkeys(kind for each in module.modules() for kind in classes_of(each)):
+            found |= {f"{kind.__name__}.{name}": text for name, text in compared_of(kind).items()}
+        seen.append(found)
+    return ", ".join(_unlike(*seen))
+
+
+def _unlike(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**old, **new} if old.get(name) != new.get(name)]
 
 
 def _writes_to(
@@ -267,7 +302,7 @@ def _require_fitting(file: UserFile, model_class: Any, returned: Any, arguments:
     except TypeError as error:
         takes = f"{file.class_name} takes {signature}: {error}"
         if file.constructor_function:
-            value = " ".join(repr(returned).split())[:VALUE_CHARS]
+            value = shortened(" ".join(repr(returned).split()), VALUE_CHARS)
             raise _UnusableError(
                 f"{file.constructor_function} returns {value}, but {takes}; let it return what fits"
             ) from None

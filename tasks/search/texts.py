@@ -15,6 +15,7 @@ from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, INPUT_FUNCTIONS, KERNE
 from tasks.variants.candidate import Candidate
 from tasks.variants.names import defined_names, reachable
 from tasks.variants.rewriting import with_annotations_as_texts
+from tasks.variants.scopes import own_name
 
 _AS_ARGUMENTS = """
 
@@ -37,11 +38,11 @@ def get_init_inputs():
     return {constructor!r}
 """
 _DEFINITION = re.compile(r"^(?:class|(?:async )?def) (\w+)", re.M)
-_EVALUATES = "self.eval()"
+_EVALUATES = "{own}.eval()"
 _CONSTRUCTOR = f"""
 def __init__(self, *arguments, **options):
     super().__init__(*arguments, **options)
-    {_EVALUATES}
+    {_EVALUATES.format(own="self")}
 """
 _OTHER_MODEL = "OtherModel"
 _OWN_INPUTS = "example_inputs_of_user"
@@ -136,11 +137,16 @@ def is_in_evaluation_mode(module: cst.Module, class_name: str) -> bool:
     return any(
         isinstance(method, cst.FunctionDef)
         and method.name.value == "__init__"
-        and module.code_for_node(method.body.body[-1]).strip() == _EVALUATES
+        and module.code_for_node(method.body.body[-1]).strip() == puts_into_evaluation(method)
         for node in module.body
         if isinstance(node, cst.ClassDef) and node.name.value == class_name
         for method in node.body.body
     )
+
+
+def puts_into_evaluation(constructor: cst.FunctionDef) -> str:
+    """The statement by which a constructor puts its module into evaluation mode, when it is judged."""
+    return _EVALUATES.format(own=own_name(constructor) or "self")
 
 
 def in_lines(node: Node) -> Node:
@@ -156,10 +162,10 @@ def _evaluating(node: cst.BaseStatement | cst.SimpleStatementLine) -> cst.BaseSt
         return node
     node = in_lines(node)
     methods = list(node.body.body)
-    last = cst.parse_statement(_EVALUATES)
     for place, method in enumerate(methods):
         if isinstance(method, cst.FunctionDef) and method.name.value == "__init__":
             method = in_lines(method)
+            last = cst.parse_statement(puts_into_evaluation(method))
             methods[place] = method.with_changes(body=method.body.with_changes(body=[*method.body.body, last]))
             break
     else:
@@ -195,7 +201,7 @@ def _generators(file: UserFile) -> str:
 def _shown(program: str, file: UserFile, facts: Survey) -> str:
     """The program with generators whose text tells the shapes, where that is possible."""
     module = _undecorated(cst.parse_module(program))
-    is_plain = not facts.named_inputs and all(form[:1] == ("tensor",) for form in facts.inputs)
+    is_plain = not facts.named_inputs and all(_is_tensor(form) for form in facts.inputs)
     if not is_plain or facts.constructor is None:
         return module.code + _generators(file)
     generators = {*INPUT_FUNCTIONS, *CONSTRUCTOR_FUNCTIONS, _OWN_INPUTS}
@@ -203,6 +209,11 @@ def _shown(program: str, file: UserFile, facts: Survey) -> str:
     return module.with_changes(body=kept).code + _GENERATORS.format(
         inputs=", ".join(map(_drawn, facts.inputs)), constructor=list(facts.constructor)
     )
+
+
+def _is_tensor(form: Any) -> bool:
+    """Whether it is that of a tensor, and not of a container, which may be a list or a mapping of forms."""
+    return isinstance(form, tuple) and form[:1] == ("tensor",)
 
 
 def _undecorated(module: cst.Module) -> cst.Module:
