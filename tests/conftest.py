@@ -12,6 +12,10 @@ import pytest
 if TYPE_CHECKING:
     from tasks.judge.fork_server import ForkServer
 
+# As for all who train (tasks/training/__init__.py), which comes too late where a test has imported torch before: with
+# as many processes of tests as cores, threads that wait in a busy loop make a training take ten times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 LOOK_AT_THE_WHOLE_MACHINE = {"test_judge_kernels", "test_judge_leaves_nothing", "test_judge_lifecycle", "test_sandbox"}
 """Files that start the same hostile programs, or look for what such programs leave: never at the same time."""
 TAKE_MINUTES = {
@@ -34,6 +38,9 @@ TAKE_MINUTES = {
 
 
 def pytest_configure() -> None:
+    # Syntax trees are hundreds of thousands of objects that stay for a while, as do libraries while they are imported:
+    # fewer looks for garbage among them.
+    gc.set_threshold(50_000, 20, 20)
     # A script that runs the tests in the background has them ignore Ctrl-C, and with them all that they start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,6 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.stem in TAKE_MINUTES:
             item.add_marker("long")
+    # What takes one process the longest comes first, or the others would wait for it in the end.
+    items.sort(key=lambda item: item.path.stem not in LOOK_AT_THE_WHOLE_MACHINE)
 
 
 def pytest_collection_finish() -> None:
@@ -51,8 +60,6 @@ def pytest_collection_finish() -> None:
     # through all of them for garbage, which took longer than the training.
     gc.collect()
     gc.freeze()
-    # Syntax trees are hundreds of thousands of objects that stay for a while: fewer looks for garbage among them.
-    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:

@@ -20,6 +20,9 @@ MARKS = {
     "return self.weight": "return 1 + self.weight",
 }
 FACTS = Survey(inputs=(("tensor", "float32", (3, 2, 4), (8, 4, 1)),), named_inputs={}, constructor=None)
+TEXTS: dict[tuple[str, str, str], str] = {}
+"""Of this process. Making one runs its file in another process, though equal files give equal texts wherever they lie:
+most tests of a file of tests have one source, and modules of their own made of one text."""
 
 
 def imported(
@@ -46,8 +49,11 @@ def text_of(
     marked = source.replace("Block", "ModelNew")
     for old, new in {**MARKS, **marks}.items():
         marked = marked.replace(old, new)
-    candidate = Candidate(problem_id="x", source=marked, origin="test")
-    return drop_in(read_user_file(path, "Block"), facts, candidate, problem_id="x").source
+    key = source, marked, repr(facts)
+    if key not in TEXTS:
+        candidate = Candidate(problem_id="x", source=marked, origin="test")
+        TEXTS[key] = drop_in(read_user_file(path, "Block"), facts, candidate, problem_id="x").source
+    return TEXTS[key]
 
 
 def of_text(text: str, folder: Path, *, is_checked: bool = True) -> types.ModuleType:

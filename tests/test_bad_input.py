@@ -1,12 +1,17 @@
 """What a user gets wrong is told in words, all of it at once, by the command that the user gave."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 
+from flows.engine import run_stage
+from flows.self_supervised import self_supervised
+from flows.sft import sft
 from tests.stage_runs import (
+    CLOSED,
     candidate_rows,
     run,
     said_no,
@@ -20,12 +25,37 @@ from tests.training_builders import SCALED
 
 pytestmark = pytest.mark.slow
 
+STAGES = {"sft": sft, "self_supervised": self_supervised}
+
 
 def edit_params(root: Path, changes: dict[str, dict[str, object]]) -> None:
     document = yaml.safe_load((root / "params.yaml").read_text())
     for section, values in changes.items():
         document[section] = document.get(section, {}) | values
     (root / "params.yaml").write_text(yaml.safe_dump(document))
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Requires that a stage refuses a project in words of ours, in this process; returns all that it said.
+
+    Stages that train take seconds to import what they train with, and other tests here run one as the user does.
+    """
+
+    def refused(root: Path, name: str, *words: str) -> str:
+        monkeypatch.chdir(root)
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)
+        monkeypatch.delenv("PREFECT_API_URL", raising=False)
+        with pytest.raises(SystemExit) as ended:
+            run_stage(name, STAGES[name])
+        heard = capsys.readouterr()
+        said = heard.out + heard.err
+        assert ended.value.code == 1, said
+        assert "Traceback" not in said
+        assert [word for word in words if word not in said] == [], said
+        return said
+
+    return refused
 
 
 def test_all_mistakes_in_params_are_told_at_once_with_dotted_paths(tmp_path: Path) -> None:
@@ -112,7 +142,7 @@ def test_a_damaged_output_of_an_earlier_stage_is_named_with_the_remedy(tmp_path:
     said_no(run(root, "flows.filter_variants"), "data/generate_variants/candidates.jsonl", said, "delete the file")
 
 
-def test_a_truncated_policy_is_named_with_the_remedy(tmp_path: Path) -> None:
+def test_a_truncated_policy_is_named_with_the_remedy(tmp_path: Path, refused: Callable[..., str]) -> None:
     from tasks.training.policy import save_policy
     from tests.training_builders import policy
 
@@ -122,9 +152,7 @@ def test_a_truncated_policy_is_named_with_the_remedy(tmp_path: Path) -> None:
     save_policy(policy(), root / "data/sft/policy")
     weights = root / "data/sft/policy/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    said_no(
-        run(root, "flows.self_supervised"), "PolicyError: the model 'data/sft/policy' cannot be loaded", "dvc repro"
-    )
+    refused(root, "self_supervised", "PolicyError: the model 'data/sft/policy' cannot be loaded", "dvc repro")
 
 
 def test_an_output_that_is_missing_says_what_makes_it(tmp_path: Path) -> None:
@@ -133,29 +161,36 @@ def test_an_output_that_is_missing_says_what_makes_it(tmp_path: Path) -> None:
     )
 
 
-def test_variants_of_which_none_may_be_learnt_from_are_told_with_the_remedy(tmp_path: Path) -> None:
+def test_variants_of_which_none_may_be_learnt_from_are_told_with_the_remedy(
+    tmp_path: Path, refused: Callable[..., str]
+) -> None:
     root = workspace(tmp_path)
     write_rows(root / "data/filter_variants/taught.jsonl", [])
-    said_no(
-        run(root, "flows.sft"),
+    refused(
+        root,
+        "sft",
         "TrainingError: there is nothing to learn from: no candidate was correct and as fast as filter_variants",
         "generate_variants.max_per_problem",
     )
 
 
-def test_programs_that_are_all_too_long_to_be_taught_are_told_with_the_key_to_raise(tmp_path: Path) -> None:
+def test_programs_that_are_all_too_long_to_be_taught_are_told_with_the_key_to_raise(
+    tmp_path: Path, refused: Callable[..., str]
+) -> None:
     root = workspace(tmp_path, policy__completion_tokens=16)
     write_taught(root)
-    said_no(
-        run(root, "flows.sft"),
+    refused(
+        root,
+        "sft",
         "TrainingError: no program that may be taught fits policy.completion_tokens, which is 16; raise it",
     )
 
 
-def test_a_reference_that_no_prompt_has_room_for_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+def test_a_reference_that_no_prompt_has_room_for_is_named_before_anything_is_trained(
+    tmp_path: Path, refused: Callable[..., str]
+) -> None:
     root = workspace(tmp_path, sft__steps=10_000)
     write_taught(root)
     write_problem(root, "level1/long", SCALED.replace("out = ", "out = " + "0.0 + " * 900))
-    result = run(root, "flows.sft")
-    said_no(result, "PolicyError: the reference of level1/long takes ", "leaves only ", "raise policy.context_tokens")
-    assert "fine-tuning" not in result.stderr
+    words = "PolicyError: the reference of level1/long takes ", "leaves only ", "raise policy.context_tokens"
+    assert "fine-tuning" not in refused(root, "sft", *words)

@@ -23,7 +23,8 @@ from tasks.training.rollouts import RolloutScorer
 from tasks.variants.candidate import Candidate
 from tests.exact_runs import JudgeByLength
 from tests.stage_runs import CLOSED, PROBLEM_ID, candidate_rows, workspace, write_generated, write_rows
-from tests.training_builders import policy, verdict
+from tests.test_grpo import talkative
+from tests.training_builders import verdict
 
 CANDIDATES = [Candidate.from_json(row) for row in candidate_rows()]
 
@@ -63,7 +64,7 @@ def pools(tmp_path, monkeypatch) -> list[ExemplarPool]:
     write_generated(root, candidate_rows())
     write_rows(root / "data/self_supervised/candidates.jsonl", [])
     write_rows(root / "data/self_supervised/verdicts.jsonl", [])
-    save_policy(policy(), root / "data/self_supervised/policy")
+    save_policy(talkative(), root / "data/self_supervised/policy")
     monkeypatch.chdir(root)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
