@@ -3,8 +3,10 @@
 import ast
 import os
 from dataclasses import replace
+from functools import partial
 
 import pytest
+import torch
 
 from tasks.errors import MachineError, ProblemError
 from tasks.judge.baselines import BASELINES, NEED_CUDA, baseline_candidate, usable_baselines
@@ -32,6 +34,21 @@ def get_inputs():
     import torch
     return [torch.randn(32, 32)]
 '''
+NAMED_AND_NESTED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, state, *, scale=1.0, rest=()):
+        h, c = state
+        return (x + h) * scale, {"c": c + sum(rest)}
+
+
+def get_inputs():
+    x, h, c = torch.randn(3, 8, 8).unbind()
+    return {"x": x, "state": (h, c), "scale": 0.5, "rest": [torch.ones(8), 2.0]}
+"""
 HAS_GPU = os.path.exists("/dev/nvidiactl")
 
 
@@ -87,11 +104,54 @@ def test_a_name_that_is_no_baseline_is_refused():
         usable_baselines("cpu", ["fast"])
 
 
+class AsIfCaptured:
+    """What a CUDA graph does, on a processor: the same steps again, from and to the same places."""
+
+    def __init__(self, way, static):
+        self._way, self._static, self.outputs = way, static, way(*static)
+
+    def replay(self):
+        leaves = torch.utils._pytree.tree_leaves
+        for place, found in zip(leaves(self.outputs), leaves(self._way(*self._static)), strict=True):
+            place.copy_(found)
+
+
+def as_if_captured(model, way, row):
+    static = [row_item.clone() if isinstance(row_item, torch.Tensor) else row_item for row_item in row]
+    graph = AsIfCaptured(partial(way, model), static)
+    return graph, static, graph.outputs
+
+
+@pytest.mark.parametrize(
+    "called",
+    [
+        pytest.param(lambda model, x, h, c: model(x, state=(h, c)), id="a container by name"),
+        pytest.param(lambda model, x, h, c: model(x, (h, c)), id="a container by position"),
+        pytest.param(lambda model, x, h, c: model(state=[h, c], scale=3.0, x=x), id="another order and kind"),
+        pytest.param(lambda model, x, h, c: model(x, torch.stack([h, c]), scale=0.5), id="only a number by name"),
+        pytest.param(lambda model, x, h, c: model(x, (h, c), rest=[c, 2.0]), id="a container by name beside another"),
+    ],
+)
+def test_a_graph_is_captured_once_for_each_form_of_what_is_named_or_nested(called):
+    names = {}
+    exec(baseline_candidate(problem_of(NAMED_AND_NESTED), "cuda_graph").source, names)
+    captures = []
+    names["ModelNew"]._baseline_captured = lambda *given: captures.append(1) or as_if_captured(*given)
+    graphed, plain = names["ModelNew"](), names["Model"]()
+    results = []
+    for _ in range(3):
+        x, h, c = torch.randn(3, 8, 8).unbind()
+        results.append((called(graphed, x, h, c), called(plain, x, h, c)))
+    for found, expected in results:  # all at the end: an earlier output must not have been written over
+        torch.testing.assert_close(found, expected)
+    assert len(captures) == 1
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device")
-@pytest.mark.parametrize("name", ["linear_gelu", "add_layer_norm", "conv_relu"])
+@pytest.mark.parametrize("name", ["linear_gelu", "add_layer_norm", "conv_relu", None], ids=str)
 def test_every_baseline_is_right_on_a_gpu(name):
-    of = read_problem(KERNELS / "cuda/problems" / f"{name}.py")
+    of = read_problem(KERNELS / "cuda/problems" / f"{name}.py") if name else problem_of(NAMED_AND_NESTED)
     params = replace(PARAMS, device="cuda:0", timeout_s=300.0, memory_bytes=8 << 30)
     with Judge(params) as judge:
         verdicts = {baseline: judge.judge(of, baseline_candidate(of, baseline), seed=0) for baseline in BASELINES}

@@ -7,10 +7,31 @@ import torch
 from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
 from tasks.variants.rewrites.triton import reduction_in_triton
 from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
-from tests.program_builders import LINEAR, defined, outputs, problem, ready, rewritten
+from tests.program_builders import HEADER, LINEAR, defined, outputs, problem, ready, rewritten
 from tests.triton_stand_in import always, the_last_is_the_fastest, triton_on_the_processor, use_kernels
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+NAMED = f"""{HEADER}class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor, t=None, *, scale=-1.0, shift):
+        x = self.linear(x) * scale + shift
+        return x if t is None else x + t
+
+
+def example_inputs():
+    return {{"shift": torch.randn(6, 8), "x": torch.randn(6, 8), "scale": 0.7, "t": torch.randn(6, 8)}}
+
+
+def get_inputs():
+    return example_inputs()
+
+
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.fixture
@@ -230,6 +251,76 @@ def test_what_can_be_neither_compiled_nor_captured_runs_as_it_is():
         torch.testing.assert_close(model(*inputs), reference(*inputs))
 
 
+def _handed_on(source):
+    """The same program, whose forward another class has, as where layers get another forward for the time of a call."""
+    inner = source.replace("class Model(nn.Module)", "class Inner(nn.Module)")
+    outer = """class Model(Inner):
+    def forward(self, *inputs, **named):
+        return super().forward(*inputs, **named)
+
+
+"""
+    return inner.replace("def example_inputs", f"{outer}def example_inputs")
+
+
+@pytest.mark.parametrize("source", [NAMED, _handed_on(NAMED)], ids=["its own forward", "one that is handed on to"])
+@pytest.mark.parametrize("rewrite", [replay_as_graph, compile_and_replay])
+def test_what_is_named_is_replayed_as_what_comes_by_position_whatever_its_order(source, rewrite):
+    names = defined.__wrapped__(rewritten(source, rewrite))
+    model, reference, inputs = ready(source, names)
+    rows = []
+
+    def replayed(captured, row):
+        rows.append(row)
+        return names["PlainModel"].forward(model, *row)
+
+    names["graph_form"], names["graph_replayed"] = lambda *_: "a form", replayed
+    names["ModelNew"].graph_made = lambda self, inputs, is_compiled: ([], None, "a graph")
+    expected = reference(**inputs)
+    x, t, scale, shift = (inputs[name] for name in ("x", "t", "scale", "shift"))
+    for positional, named in (
+        ((), inputs),
+        ((x, t), {"shift": shift, "scale": scale}),
+        ((x,), {"scale": scale, "t": t, "shift": shift}),
+    ):
+        torch.testing.assert_close(model(*positional, **named), expected)
+    torch.testing.assert_close(model(x, shift=shift), reference(x, shift=shift))
+    given = [[each if isinstance(each, float) or each is None else id(each) for each in row] for row in rows]
+    assert given == [[id(x), id(t), scale, id(shift)]] * 3 + [[id(x), None, -1.0, id(shift)]]
+
+
+def test_where_nothing_is_captured_what_is_named_reaches_the_plain_forward():
+    names = defined(rewritten(NAMED, replay_as_graph))
+    model, reference, inputs = ready(NAMED, names)
+    torch.testing.assert_close(model(**inputs), reference(**inputs))
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'shift'"):
+        model(inputs["x"])
+
+
+def test_the_plain_forward_stays_for_what_is_named_where_it_is_the_fastest():
+    names = defined.__wrapped__(rewritten(NAMED, replay_as_graph))
+    model, reference, inputs = ready(NAMED, names)
+    names["graph_best_ms"] = lambda calls: always(_least(len(calls), 0))
+    names["ModelNew"].graph_captured = lambda self, way, inputs: ("a replay of", way)
+    model.graph_fastest([inputs[name] for name in ("x", "t", "scale", "shift")], [])
+    names["graph_form"] = None  # is not asked any longer
+    torch.testing.assert_close(model(**inputs), reference(**inputs))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["x, **others", "x, *, scale=torch.tensor(2.0)", "x, *others, scale=1.0"],
+    ids=["any name", "a default that is made once", "any number"],
+)
+def test_a_signature_that_cannot_be_written_again_stays_as_it_is(arguments):
+    source = problem("return torch.relu(x)", "", arguments=arguments)
+    source = source.replace("    return []\n", "    return dict(x=torch.randn(3))\n", 1)
+    candidate = rewritten(source, replay_as_graph)
+    assert f"def forward(self, {arguments}):" in candidate
+    assert "graph_forward" not in candidate
+    assert "graph_forward" in rewritten(source.replace(arguments, "x"), replay_as_graph)
+
+
 def _least(count: int, place: int) -> list[float]:
     return [float(each != place) for each in range(count)]
 
@@ -249,6 +340,23 @@ def test_on_a_gpu_the_fastest_way_is_taken(fastest):
     ways = [names["PlainModel"].forward, names["graph_compiled"]]
     assert made[1] is (ways[fastest] if fastest < 2 else None)
     assert (made[2] is not None) == (fastest >= 2)
+
+
+@pytest.mark.gpu
+@needs_gpu
+@torch.no_grad()
+def test_on_a_gpu_what_is_named_is_captured_too():
+    names = defined.__wrapped__(rewritten(NAMED, replay_as_graph))
+    names["graph_best_ms"] = the_last_is_the_fastest
+    model, reference, inputs = ready(NAMED, names)
+    model, reference = model.cuda(), reference.cuda()
+    for _ in range(4):
+        named = {
+            name: torch.randn_like(each, device="cuda") if name != "scale" else each for name, each in inputs.items()
+        }
+        torch.testing.assert_close(model(**named), reference(**named))
+        torch.testing.assert_close(model(named["x"], shift=named["t"]), reference(named["x"], shift=named["t"]))
+    assert _captures(names["GRAPHS"], model) == 2
 
 
 @pytest.mark.gpu

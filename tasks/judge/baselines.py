@@ -29,22 +29,45 @@ class ModelNew(Model):
 class ModelNew(Model):
     _baseline_compiled = torch.compile(Model.forward, mode="reduce-overhead")
 
-    def forward(self, *inputs):
+    def forward(self, *inputs, **named):
         torch.compiler.cudagraph_mark_step_begin()
-        return _baseline_copied(self._baseline_compiled(*inputs))
+        return _baseline_copied(self._baseline_compiled(*inputs, **named))
 """,
     "cuda_graph": '''
+
+_BASELINE_PLAIN = {torch.Tensor, bool, int, float, str, type(None)}
+
+
+def _baseline_row(inputs, named):
+    values = (*inputs, *named.values())
+    if _BASELINE_PLAIN.issuperset(map(type, values)):
+        return values, tuple(named)
+    return torch.utils._pytree.tree_flatten((inputs, named))
+
+
+def _baseline_of_row(model, row, came):
+    if came is None:
+        return Model.forward(model, *row)
+    if isinstance(came, tuple):
+        place = len(row) - len(came)
+        return Model.forward(model, *row[:place], **dict(zip(came, row[place:])))
+    inputs, named = torch.utils._pytree.tree_unflatten(row, came)
+    return Model.forward(model, *inputs, **named)
+
 
 class ModelNew(Model):
     """Captured once for every form of inputs, and replayed: inputs are copied in, outputs copied out."""
 
-    def forward(self, *inputs):
-        form = tuple((item.shape, item.dtype) if isinstance(item, torch.Tensor) else item for item in inputs)
+    def forward(self, *inputs, **named):
+        row, came = inputs, None
+        if named or not _BASELINE_PLAIN.issuperset(map(type, inputs)):
+            row, came = _baseline_row(inputs, named)
+        form = came, *((item.shape, item.dtype) if isinstance(item, torch.Tensor) else item for item in row)
         graphs = self.__dict__.setdefault("_baseline_graphs", {})
         if form not in graphs:
-            graphs[form] = self._baseline_captured(Model.forward, inputs)
+            graphs[form] = self._baseline_captured(lambda model, *row: _baseline_of_row(model, row, came), row)
         graph, static, outputs = graphs[form]
-        for place, item in zip(static, inputs):
+        for place, item in zip(static, row):
             if isinstance(place, torch.Tensor):
                 place.copy_(item)
         graph.replay()

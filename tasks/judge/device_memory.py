@@ -7,8 +7,12 @@ from tasks.judge import nvml
 
 MAX_PROCESSES = 256
 FULL = "of which next to none was left"
-_RAN_OUT = re.compile(rf"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|{FULL}", re.IGNORECASE)
-"""What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do."""
+_RAN_OUT = re.compile(
+    rf"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|CUDNN_STATUS_INTERNAL_ERROR|{FULL}",
+    re.IGNORECASE,
+)
+"""What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do: of a workspace that it cannot
+have cuDNN says no more than that it failed."""
 
 
 class _Process(ctypes.Structure):
@@ -26,6 +30,8 @@ def is_about_full_device(words: str) -> bool:
     """Whether a failure says that there was no memory left: true of whoever comes when others have filled it.
 
     >>> is_about_full_device("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    True
+    >>> is_about_full_device("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR")
     True
     >>> is_about_full_device("CUDA error: an illegal memory access was encountered")
     False

@@ -2,17 +2,19 @@
 
 import random
 import re
+from ast import literal_eval
 
 import libcst as cst
 
 from tasks.variants.capture import CAPTURED, COPIED, TIMED, named
-from tasks.variants.names import names_besides, names_bound_in, renamed
+from tasks.variants.names import exchanged, names_besides, names_bound_in, renamed, walk
 from tasks.variants.rewrites.constants import with_constants_filled
-from tasks.variants.rewrites.forward import find_method
+from tasks.variants.rewrites.forward import find_class, find_method
 from tasks.variants.rewrites.graph import compiled
 from tasks.variants.rewrites.triton import COMPUTED
 from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
 from tasks.variants.rewriting import ENTRY, rewrite
+from tasks.variants.scopes import own_name
 from tasks.variants.text import parsed
 
 CAPTURE = "capture"
@@ -114,13 +116,25 @@ def graph_replayed(captured, inputs):
     graph.replay()
     return graph_copied(outputs)
 """
-_CLASS = """
-
-class ModelNew(PlainModel):
+_ENTRANCE = """
     def forward(self, *inputs, **named):
         form = None if named else graph_form(self, inputs)
         if form is None:
             return super().forward(*inputs, **named)
+"""
+# Where arguments may be named: the plain forward takes them by position, and this one as they come.
+_NAMED_ENTRANCE = """
+    def forward(SIGNATURE):
+        return SELF.graph_forward(VALUES)
+
+    def graph_forward(self, *inputs):
+        form = graph_form(self, inputs)
+        if form is None:
+            return super().forward(*inputs)
+"""
+_CLASS = """
+
+class ModelNew(PlainModel):ENTRANCE
         graphs = GRAPHS.get(self)
         if graphs is None:
             graphs = GRAPHS[self] = {"captures": 0}
@@ -202,7 +216,7 @@ class ModelNew(PlainModel):
         best_ms, _ = graph_best_ms([call for call, _ in made])
         found = made[best_ms.index(min(best_ms))][1]
         if found[1] is PlainModel.forward and replayed:
-            ModelNew.forward = PlainModel.forward  # from now on nothing is looked at, which takes time too
+            ModelNew.ENTERED = PlainModel.forward  # from now on nothing is looked at, which takes time too
             SETTLED
         return found
 """
@@ -266,14 +280,76 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
     if own_names & names_besides(program, _IMPORTS):
         return None
-    plain = program.deep_replace(forward, forward.with_changes(decorators=[])) if compilation else program
-    assert isinstance(plain, cst.Module)
+    plain = exchanged(program, {forward: forward.with_changes(decorators=[])}) if compilation else program
+    entrance, entered = _ENTRANCE, "forward"
+    if _may_name_arguments(program) and (taking := _that_takes_arguments(plain)):
+        entrance, entered = _named_entrance(plain, taking.params), "graph_forward"
+        plain = exchanged(plain, {taking: taking.with_changes(params=_by_position(taking.params))})
     plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
     own = _CLASS.replace("WAYS", ", ".join(ways)).replace("COMPILED", ", ".join(ways[1:]))
+    own = own.replace("ENTRANCE\n", entrance).replace("ENTERED", entered)
     own = own.replace("            SETTLED\n", settled)
     added = parsed(helpers + own + named(CAPTURED, _PREFIX)).body
     return plain.with_changes(body=[*parsed(_IMPORTS).body, *plain.body, *added])
+
+
+def _may_name_arguments(program: cst.Module) -> bool:
+    """Whether whoever calls the module may name what it gives: of a list that is written out it is known not to."""
+    returned = [
+        each.value
+        for statement in program.body
+        if isinstance(statement, cst.FunctionDef) and statement.name.value == "get_inputs"
+        for each in walk(statement)
+        if isinstance(each, cst.Return)
+    ]
+    return not all(isinstance(value, cst.List) for value in returned)
+
+
+def _that_takes_arguments(program: cst.Module) -> cst.FunctionDef | None:
+    """The forward that names the arguments, which others hand on to it as they come; None where there is no such."""
+    name = ENTRY
+    while (forward := find_method(program, "forward", of=name)) is not None:
+        parameters = forward.params
+        if not isinstance(parameters.star_arg, cst.Param) and parameters.star_kwarg is None:
+            defaults = (each.default for each in _parameters(parameters) if each.default is not None)
+            return forward if own_name(forward) and all(_is_plain(program, each) for each in defaults) else None
+        match find_class(program, name):
+            case cst.ClassDef(bases=[cst.Arg(value=cst.Name(base))]) if len(_parameters(parameters)) == 1:
+                name = base
+            case _:
+                return None
+    return None
+
+
+def _is_plain(program: cst.Module, value: cst.BaseExpression) -> bool:
+    """Whether it is the same wherever it is written, as a number is."""
+    try:
+        return hash(literal_eval(program.code_for_node(value))) is not None
+    except (ValueError, TypeError, SyntaxError):
+        return False
+
+
+def _parameters(parameters: cst.Parameters) -> list[cst.Param]:
+    return [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
+
+
+def _named_entrance(program: cst.Module, parameters: cst.Parameters) -> str:
+    own, *names = (each.name.value for each in _parameters(parameters))
+    bare = {
+        kind: [each.with_changes(annotation=None) for each in getattr(parameters, kind)]
+        for kind in ("posonly_params", "params", "kwonly_params")
+    }
+    signature = program.code_for_node(parameters.with_changes(**bare))
+    return _NAMED_ENTRANCE.replace("SIGNATURE", signature).replace("SELF", own).replace("VALUES", ", ".join(names))
+
+
+def _by_position(parameters: cst.Parameters) -> cst.Parameters:
+    """The same parameters in the same order, without defaults, none of which has to be named."""
+    default = cst.MaybeSentinel.DEFAULT
+    return cst.Parameters(
+        [each.with_changes(default=None, equal=default, comma=default) for each in _parameters(parameters)]
+    )
 
 
 def _compilation(program: cst.Module, forward: cst.FunctionDef) -> str | None:
