@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
@@ -22,6 +23,7 @@ from tasks.history.records import Cost
 from tasks.judge.verdict import Verdict
 from tasks.params import AdapterParams, EngineParams, load_params
 from tasks.training import checkpoints as checkpointing
+from tasks.training import sharding
 from tasks.training.adapters import with_new_adapter
 from tasks.training.examples import Example
 from tasks.training.grpo import train_grpo
@@ -36,9 +38,11 @@ KILLED = "KILLED_AT_STEP"
 NO_STEP = -1
 
 
-def sft(crew: Trainers, folder: Path, on_step: Any, *, adapts: bool = False) -> list[dict[str, float]]:
+def sft(
+    crew: Trainers, folder: Path, on_step: Any, *, adapts: bool = False, hidden_size: int = 32
+) -> list[dict[str, float]]:
     examples = [Example(prompt=SCALED[:n], completion=SCALED_IN_PLACE[n : n + 40]) for n in range(0, 160, 10)]
-    made = policy()
+    made = policy(hidden_size=hidden_size)
     if adapts:
         torch.manual_seed(0)
         made = dataclasses.replace(made, model=with_new_adapter(made.model, AdapterParams(rank=4, alpha=8.0)))
@@ -54,6 +58,28 @@ def sft(crew: Trainers, folder: Path, on_step: Any, *, adapts: bool = False) -> 
         on_step=on_step,
     )
     return [*rows, {"weights": sum(value.detach().double().abs().sum().item() for value in made.model.parameters())}]
+
+
+def fetched(crew: Trainers, folder: Path, _: Any) -> list[dict[str, float]]:
+    """The rows of a model that is too large to be kept as a matter of course, and each weight of its last step that was
+    fetched, by its size."""
+    from deepspeed.runtime.zero.partitioned_param_coordinator import PartitionedParameterCoordinator, ZeroParamStatus
+
+    fetches: list[tuple[int, int]] = []
+    gather = "_PartitionedParameterCoordinator__all_gather_params"
+    original = getattr(PartitionedParameterCoordinator, gather)
+
+    def counted(self: Any, params: Any, forward: bool) -> None:
+        missing = (each for each in params if each.ds_status == ZeroParamStatus.NOT_AVAILABLE)
+        fetches.extend((each.ds_id, each.ds_numel) for each in missing)
+        original(self, params, forward)
+
+    with (
+        mock.patch.object(PartitionedParameterCoordinator, gather, counted),
+        mock.patch.object(sharding, "_FEW", 0),
+    ):
+        rows = sft(crew, folder, lambda step, values: step == STEPS or fetches.clear(), hidden_size=256)
+    return [*rows, {"fetches": len(fetches), "weights": len({*fetches})}]
 
 
 def grpo(crew: Trainers, folder: Path, on_step: Any, *, micro_batch_size: int | None = None) -> list[dict[str, float]]:
@@ -115,6 +141,7 @@ def _pool(drawn: Path, *, steps: int) -> ExemplarPool:
 TRAININGS = {
     "sft": sft,
     "adapters": partial(sft, adapts=True),
+    "fetched": fetched,
     "grpo": grpo,
     "grpo in parts": partial(grpo, micro_batch_size=1),
 }

@@ -83,12 +83,29 @@ def test_adapters_learn_under_zero_3_what_they_learn_without(tmp_path):
     assert_alike(found[3], found[0])
 
 
+@pytest.mark.slow
+def test_weights_that_are_kept_between_the_passes_are_fetched_once_and_learn_the_same(tmp_path):
+    found, last = {}, {}
+    for keeps_weights in (False, True):
+        folder = tmp_path / str(keeps_weights)
+        folder.mkdir()
+        engine = {"zero_stage": 3, "keeps_weights": keeps_weights}
+        *found[keeps_weights], last[keeps_weights] = rows(run("fetched", engine, folder))["fetched"]
+    assert_alike(found[True], found[False])
+    assert last[True]["fetches"] == last[True]["weights"] == last[False]["weights"]
+    assert last[False]["fetches"] > 1.5 * last[False]["weights"]
+
+
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
         pytest.param({"offload": "cpu"}, "needs zero_stage 2 or 3, not 0", id="nothing to offload"),
         pytest.param({"zero_stage": 2, "offload": "nvme", "nvme_folder": "/x"}, "needs zero_stage 3", id="nvme"),
         pytest.param({"zero_stage": 3, "offload": "nvme"}, "and nvme_folder", id="nvme without a folder"),
+        pytest.param({"keeps_weights": True}, "keeps_weights needs zero_stage 3", id="nothing to keep"),
+        pytest.param(
+            {"zero_stage": 3, "offload": "cpu", "keeps_weights": True}, "without offload", id="kept and offloaded"
+        ),
         pytest.param({"nodes": 2}, "need an address", id="nodes that cannot meet"),
         pytest.param({"generator": "vllm"}, "needs vllm_url", id="a server nobody knows"),
         pytest.param({"processes": 0}, "greater than 0", id="no process"),

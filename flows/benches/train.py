@@ -34,6 +34,7 @@ class Point:
     side: Literal["ours", "trl"]
     gpus: int = 1
     zero_stage: int = 0
+    keeps_weights: bool = False
     adapter: bool = False
     compiles: bool = False
     micro_batch: int = 4
@@ -47,6 +48,7 @@ class Point:
     @property
     def name(self) -> str:
         how = [f"zero{self.zero_stage}"] if self.zero_stage else []
+        how += ["kept"] if self.keeps_weights else []
         how += ["lora"] if self.adapter else []
         how += ["compiled"] if self.compiles else []
         how += [f"{self.micro_batch}-at-once"] if self.side == "ours" else []
@@ -69,9 +71,18 @@ def points(size: str | None, device: str) -> list[Point]:
         Point(work="sft", side="ours", size="7B", adapter=True, micro_batch=2),
         Point(work="sft", side="ours", size="0.5B", compiles=True, micro_batch=8),
         *(
-            Point(work="sft", side="ours", size="7B", zero_stage=3, gpus=n, compiles=compiles, examples=16 * n)
+            Point(
+                work="sft",
+                side="ours",
+                size="7B",
+                zero_stage=3,
+                keeps_weights=keeps_weights,
+                gpus=n,
+                compiles=compiles,
+                examples=16 * n,
+            )
             for n in (2, 4)
-            for compiles in (True, False)
+            for keeps_weights, compiles in ((True, True), (False, True), (False, False))
         ),
         # ZeRO-3 fetches all weights for both passes of every micro-batch: one a step sends least.
         *(
@@ -98,7 +109,7 @@ def points(size: str | None, device: str) -> list[Point]:
 
 
 def _as_trl(point: Point) -> Point:
-    fields = asdict(point) | {"side": "trl", "compiles": False, "checkpointing": True}
+    fields = asdict(point) | {"side": "trl", "keeps_weights": False, "compiles": False, "checkpointing": True}
     return Point(**(fields | {"zero_stage": 0 if point.gpus == 1 else point.zero_stage}))
 
 

@@ -45,7 +45,12 @@ def architecture_of(point: Point) -> Architecture:
 def params_of(point: Point) -> Params:
     """params.yaml with the point's engine, and batches that its GPUs can share."""
     params = load_params()
-    engine = EngineParams(processes=point.gpus, zero_stage=point.zero_stage, compiles=point.compiles)  # type: ignore[call-arg]
+    engine = EngineParams(  # type: ignore[call-arg]
+        processes=point.gpus,
+        zero_stage=point.zero_stage,
+        keeps_weights=point.keeps_weights,
+        compiles=point.compiles,
+    )
     return dataclasses.replace(  # type: ignore[type-var]
         params,
         engine=engine,

@@ -35,6 +35,8 @@ class EngineParams:
     offload: Literal["none", "cpu", "nvme"] = "none"
     """Where what is shared out waits while it is not needed."""
     nvme_folder: str | None = None
+    keeps_weights: bool = False
+    """Under ZeRO-3: what is fetched for the forward pass stays for the backward pass, so that a third less is sent."""
     compiles: bool = False
     """Whether layers are compiled for training on a GPU: minutes at the start, and up to a third less time a step."""
     collective_timeout_s: Positive = 600.0
@@ -59,6 +61,10 @@ class EngineParams:
             raise ValueError(f"offload needs zero_stage 2 or 3, not {self.zero_stage}")
         if self.offload == "nvme" and (self.zero_stage != 3 or self.nvme_folder is None):
             raise ValueError("offload to nvme needs zero_stage 3 and nvme_folder")
+        if self.keeps_weights and (self.zero_stage != 3 or self.offload != "none"):
+            raise ValueError(
+                "keeps_weights needs zero_stage 3 without offload: nothing else fetches weights from others"
+            )
         if self.nodes > 1 and self.address is None:
             raise ValueError("several nodes need an address at which they find the first")
         if self.generator == "vllm" and self.vllm_url is None:

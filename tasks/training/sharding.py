@@ -9,6 +9,9 @@ from tasks.params import EngineParams
 # The next layer is fetched while one is computed; larger ones, such as those of many experts, are fetched part by part,
 # since whole ones would take the memory.
 _FETCHED_AHEAD = 500_000_000
+# Weights that may be whole on a GPU at once, and between two uses of one: more than there are, or few enough that a
+# large model does not fill it.
+_ALL, _FEW = 1 << 40, 2_000_000_000
 # Parameters this small stay on every GPU, fetching them costs more.
 _KEPT_WHOLE = 100_000
 
@@ -76,11 +79,12 @@ def _zero(engine: EngineParams, *, on_cuda: bool) -> dict[str, Any]:
     if engine.offload != "none":
         zero["offload_optimizer"] = _place(engine, on_cuda=on_cuda)
     if engine.zero_stage == 3:
+        whole = _ALL if engine.keeps_weights else _FEW
         zero |= {
             "stage3_prefetch_bucket_size": _FETCHED_AHEAD,
             "stage3_param_persistence_threshold": _KEPT_WHOLE,
-            "stage3_max_live_parameters": 2_000_000_000,
-            "stage3_max_reuse_distance": 2_000_000_000,
+            "stage3_max_live_parameters": whole,
+            "stage3_max_reuse_distance": whole,
             "stage3_gather_16bit_weights_on_model_save": True,
             # DeepSpeed's own product asks each weight for its number, which the compiler takes for a constant.
             "memory_efficient_linear": not engine.compiles,
