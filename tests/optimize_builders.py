@@ -113,6 +113,7 @@ def optimization_of(
     window_s: float = 0.0,
     screening_share: float = 0.7,
     proves_all: bool = True,
+    baselines: tuple[str, ...] | None = None,
     proposers: Sequence[Proposer] | None = None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Optimization:
@@ -124,6 +125,7 @@ def optimization_of(
         candidates=candidates,
         screening_share=screening_share,
         proves_all=proves_all,
+        baselines=baselines,
     )
     optimization = Optimization(
         file,
@@ -163,6 +165,7 @@ def report_on(file: UserFile, outcome: Outcome) -> str:
         gradients=outcome.gradients,
         unsettled=outcome.unsettled,
         unwritten=outcome.unwritten,
+        beaten=outcome.beaten_by_a_baseline,
         shapes="any",
         seconds=1.0,
         interrupted=False,

@@ -1,5 +1,6 @@
 """Where nothing is written, everything says why: also where no candidate was right, or only a drop-in was slow."""
 
+import contextlib
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from flows.optimizing.document import verdict_document
-from flows.optimizing.judging import EFFECTS
+from flows.optimizing.judging import EFFECTS, Record
 from tasks.judge.verdict import Status
 from tasks.params.generation import COMPILER
 from tasks.search.found import Scored
@@ -104,6 +105,36 @@ def test_where_nothing_was_faster_that_is_all_that_is_said(file: UserFile, speed
     outcome = optimized(file, GivenJudges(speeds))
     assert outcome.unwritten == ""
     assert report_on(file, outcome).splitlines()[2].startswith("**Nothing was found that is faster for sure")
+
+
+@pytest.mark.parametrize(
+    ("speeds", "said"),
+    [
+        pytest.param(
+            by_recipe(call_softmax=1.3, compile=1.5),
+            "A drop-in was judged 1.30x (1.28 to 1.32) over eager, and is faster than eager for sure. With "
+            "`--baselines eager` the same command compares it with no others, and judges nothing twice.",
+            id="than the compiler's",
+        ),
+        pytest.param(by_recipe(call_softmax=1.01), None, id="than eager"),
+    ],
+)
+def test_a_drop_in_that_a_baseline_beats_is_told_of_with_what_would_have_it_written(
+    file: UserFile, speeds: Speeds, said: str | None
+) -> None:
+    report = report_on(file, optimized(file, GivenJudges(speeds)))
+    assert said in report.splitlines() if said else "--baselines" not in report
+
+
+def test_that_leaves_out_the_baselines_that_beat_it(file: UserFile, tmp_path: Path) -> None:
+    speeds = by_recipe(call_softmax=1.3, compile=1.5)
+    with contextlib.closing(Record(tmp_path, ["this"])) as record:
+        assert optimized(file, GivenJudges(speeds), record=record).winner is None
+    with contextlib.closing(Record(tmp_path, ["this"])) as record:
+        judges = GivenJudges(speeds)
+        outcome = optimized(file, judges, record=record, baselines=("eager",))
+    assert outcome.speedup is not None
+    assert outcome.speedup.median == pytest.approx(1.3)
 
 
 INHERITING = """import abc

@@ -313,6 +313,7 @@ def _write(file: "UserFile", facts: "Survey", outcome: "Outcome", out: Path) -> 
         gradients=outcome.gradients,
         unsettled=outcome.unsettled,
         unwritten=outcome.unwritten,
+        beaten=outcome.beaten_by_a_baseline,
         shapes=forms_in_words(facts),
         seconds=outcome.seconds,
         interrupted=outcome.interrupted,

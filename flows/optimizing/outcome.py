@@ -86,5 +86,12 @@ class Outcome:
         return next((each for each in found if each.candidate_id == final.verdict.candidate_id), None)
 
     @property
+    def beaten_by_a_baseline(self) -> Speedup | None:
+        """Of the best drop-in, over eager, where it is faster than that for sure and not than the best baseline."""
+        found = [scored.interval for _, scored in self.finals if scored.interval is not None]
+        best = max(found, key=lambda each: each.low, default=None)
+        return best if best is not None and 1.0 < best.low <= self.baseline[1].high else None
+
+    @property
     def baseline(self) -> tuple[str, Speedup]:
         return best_baseline(self.baselines)

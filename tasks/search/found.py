@@ -46,6 +46,13 @@ def best_baseline(baselines: Sequence[Scored]) -> tuple[str, Speedup]:
     return max([eager, *others], key=lambda pair: pair[1].median)
 
 
+def surely_beaten(speedup: Speedup, baselines: Sequence[Scored]) -> list[str]:
+    """Names of the ways of running the reference that this speedup is above for sure, eager first."""
+    others = [(each.candidate.origin.partition(":")[2], each.interval) for each in baselines]
+    names = [name for name, interval in others if interval is not None and interval.high < speedup.low]
+    return ["eager", *names] if speedup.low > 1.0 else []
+
+
 def over(speedup: Speedup, baseline: Speedup) -> Speedup:
     """A speedup over eager as one over another baseline, whose interval is as wide as both allow.
 

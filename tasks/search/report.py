@@ -7,12 +7,12 @@ from typing import Any
 from tasks.judge.verdict import UNEVEN_CALLS, Speedup, Status, Verdict
 from tasks.search.contributions import Contribution, proposed_as
 from tasks.search.drop_in import judged_mode
-from tasks.search.found import Scored, over, ranked
-from tasks.search.shortening import shortened
+from tasks.search.found import Scored, over, ranked, surely_beaten
 from tasks.search.survey import Survey
 from tasks.search.user_file import UserFile
 from tasks.search.writers import Asked
 from tasks.variants.candidate import Candidate
+from tasks.variants.shortening import shortened
 
 MOST_TRIED = 40
 DETAIL_CHARS = 160
@@ -76,6 +76,7 @@ def render(
     gradients: Verdict | None,
     unsettled: Verdict | None,
     unwritten: str,
+    beaten: Speedup | None,
     shapes: str,
     seconds: float,
     interrupted: bool,
@@ -95,11 +96,16 @@ def render(
         gradients: the verdict on those of the drop-in.
         unsettled: the verdict on the winner's long timing, where that did not settle.
         unwritten: what stood between the candidates and a drop-in that is written, in words, if anything did.
+        beaten: speedup of the best drop-in, where it is faster than eager for sure and not than the best baseline.
         shapes: of the inputs that it was judged on, in words.
         no_drop_in: why the file gets none, whatever is found; empty where nothing is known.
     """
     parts = [f"# {file.class_name} of {file.path.name}"]
-    parts += _result(claimed, baseline, not_judged) if claimed else _no_result(file, baseline, unwritten, no_drop_in)
+    if claimed:
+        parts += _result(claimed, baseline, not_judged)
+    else:
+        parts += _no_result(file, baseline, unwritten, no_drop_in)
+        parts += _less_to_beat(beaten, surely_beaten(beaten, baselines)) if beaten else []
     if winner is not None:
         parts += [_doubt(winner, unsettled), _proof(winner, _author(winner, scored, asked))]
     parts += [f"The search took {seconds:.0f} s{' and was interrupted' if interrupted else ''}."]
@@ -123,6 +129,13 @@ def _no_result(file: UserFile, baseline: tuple[str, Speedup], unwritten: str, no
         words = f"No drop-in can be written for {file.class_name}, whatever is found"
         lines.append(f"**{words}; change this to get one: {no_drop_in}.**")
     return lines
+
+
+def _less_to_beat(speedup: Speedup, slower: Sequence[str]) -> list[str]:
+    return [
+        f"A drop-in was judged {in_words(speedup)} over eager, and is faster than {' and '.join(slower)} for sure. "
+        f"With `--baselines {' '.join(slower)}` the same command compares it with no others, and judges nothing twice."
+    ]
 
 
 def _result(claimed: Speedup, baseline: tuple[str, Speedup], not_judged: Mapping[str, str]) -> list[str]:
