@@ -3,6 +3,8 @@
 from tests.rewrite_texts import LINEAR, MATRIX, SCAN, SERIES, one, three, two
 
 LAYER = {"init": LINEAR, "init_arguments": "6, 6"}
+HOOKED = {**LAYER, "init": f"{LINEAR}\nself.linear.register_forward_hook(lambda *_: None)"}
+HANDED_ON = {**LAYER, "init": f"{LINEAR}\nnn.utils.spectral_norm(self.linear)"}
 BLOCKS_OF_ROWS = "torch.randn(99, 999)"
 
 PRODUCTS = [
@@ -22,6 +24,8 @@ PRODUCTS = [
 ]
 FUSIONS = [
     ("call_silu", two(MATRIX, MATRIX, "return a * torch.sigmoid(b)"), "gates something else"),
+    ("linear_by_addmm", one("return self.linear(x)", **HOOKED), "hooks its layer"),
+    ("linear_by_addmm", one("return self.linear(x)", **HANDED_ON), "hands its layer on"),
     ("call_lerp", one("return x * (1 - self.w) + self.w / x.shape[-1]", init="self.w = 0.1"), "mixes in a number"),
     ("call_silu", one("F = x * 2.0\nreturn F * torch.sigmoid(F)"), "calls something of its own F"),
     ("call_amax", two(MATRIX, MATRIX, "return torch.max(a, b)[0]"), "takes the larger of two"),
@@ -65,6 +69,11 @@ MEMORY = [
     ),
     ("work_in_place", two(MATRIX, "torch.randn(2, 7, 6)", "y = a * 2.0\nreturn y + b"), "grows by broadcasting"),
     ("write_into_temporary", one("y = self.linear(x)\ny = torch.tanh(y)\nreturn y", **LAYER), "may want gradients"),
+    (
+        "write_into_temporary",
+        one("y = x * 2.0\ny = torch.tanh(y)\nreturn self.linear(y)", **HOOKED),
+        "may want gradients although its layer is hooked",
+    ),
     ("drop_copy", one("y = x.clone()\ny += 1.0\nreturn y"), "writes to its copy"),
     ("drop_copy", one("y = x.clone()\nreturn y"), "hands its copy out"),
     (

@@ -86,6 +86,18 @@ def test_a_reference_that_does_not_run_costs_little_and_leaves_nothing(tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [f"raise ValueError('{'word ' * 99}')", f"import os\nos.write(2, b'{'word ' * 99}')\nos._exit(1)"],
+    ids=["an error", "last words"],
+)
+def test_a_long_message_is_cut_after_a_word_and_says_so(source):
+    (answer,) = emit(source, CppEmitter.variations[:1], timeout_s=120)
+    assert isinstance(answer, Refused)
+    assert answer.why.endswith(" word ...")
+    assert 150 < len(answer.why) < 400
+
+
 @needs_compiler
 def test_a_reference_that_imports_from_beside_itself_is_compiled_from_the_files_that_go_with_it(tmp_path):
     (tmp_path / "beside.py").write_text("FACTOR = 3.0\n")

@@ -28,6 +28,10 @@ def with_methods(methods: str, *, init: str = "", forward: str = "return torch.r
             ),
             id="that another one calls that nothing calls",
         ),
+        pytest.param(
+            with_methods("\n    def _count(self):\n        return [*self._modules.values(), *vars(self).items()]\n"),
+            id="that looks at what the model holds",
+        ),
         pytest.param(with_methods(INIT_WEIGHTS, init="self.apply(self._init_weights)"), id="that fills in weights"),
         pytest.param(
             with_methods(
@@ -55,6 +59,22 @@ def test_methods_that_have_nothing_to_do_with_forward_do_not_matter(source: str)
         pytest.param(with_methods("\n    def _set(self):\n        self.s = 4\n"), id="that sets an attribute"),
         pytest.param(
             with_methods("\n    def _set(self):\n        setattr(self, 's', 4)\n"), id="that sets one by name"
+        ),
+        pytest.param(
+            with_methods("\n    def _set(self):\n        self._modules['s'] = nn.Identity()\n"),
+            id="that replaces a module",
+        ),
+        pytest.param(
+            with_methods("\n    def _set(self):\n        self._parameters['s'] = None\n"),
+            id="that replaces a parameter",
+        ),
+        pytest.param(
+            with_methods("\n    def _set(self):\n        self._buffers.update(s=torch.ones(3))\n"),
+            id="that replaces a buffer",
+        ),
+        pytest.param(
+            with_methods("\n    def _set(self):\n        self.add_module('s', nn.Identity())\n"),
+            id="that adds a module",
         ),
         pytest.param(with_methods("\n    def _apply(self, fn):\n        return self\n"), id="that torch calls"),
         pytest.param(with_methods("\n    def __getattr__(self, name):\n        return 1\n"), id="that Python calls"),

@@ -12,7 +12,6 @@ from tasks.problems.problem import Problem
 from tasks.search.experience import LEAST, Experience
 from tasks.search.found import Scored
 from tasks.search.proposers import Proposer
-from tasks.search.shortening import shortened
 from tasks.variants.builtin import COMPILED, FAULTS
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
@@ -20,6 +19,7 @@ from tasks.variants.rewrites import REWRITES
 from tasks.variants.rewrites.cuda_graph import CAPTURE
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ORIGIN, Rewrite, as_candidate_program, candidate_of
+from tasks.variants.shortening import shortened
 from tasks.variants.text import text_of
 
 logger = logging.getLogger(__name__)

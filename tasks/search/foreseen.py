@@ -8,10 +8,10 @@ from tasks.errors import ProblemError, RecordError
 from tasks.search.drop_in import ENTRY, ORIGIN, DropIn, drop_in
 from tasks.search.drop_in_runtime import free_name
 from tasks.search.names import Said, lines_of, text_of
-from tasks.search.shortening import shortened
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
 from tasks.variants.candidate import Candidate
+from tasks.variants.shortening import shortened
 
 STATEMENT_CHARS = 80
 REASON_CHARS = 160

@@ -19,6 +19,7 @@ from tasks.search.drop_in_runtime import free_name
 from tasks.search.names import Said, all_spelt_out, spelt_out
 from tasks.search.texts import in_lines
 from tasks.search.user_file import KERNELBENCH_CLASS
+from tasks.variants.attributes import ANYTHING
 from tasks.variants.names import (
     defined_names,
     exchanged,
@@ -31,14 +32,11 @@ from tasks.variants.names import (
 )
 from tasks.variants.rewrites.inlining import inlined
 from tasks.variants.rewriting import ENTRY, as_candidate_program
-from tasks.variants.scopes import given_in, gives, own_name, scopes_of, shows_names, stored_in
+from tasks.variants.scopes import LOOKING_AT_NAMES, given_in, gives, own_name, scopes_of, shows_names, stored_in
 
 FORWARD, CONSTRUCTOR = "forward", "__init__"
 _WITHOUT_METHODS = frozenset({"object", "abc.ABC", "typing.Generic"})
 _HOOKS = frozenset({"__init_subclass__", "__getattribute__", "__set_name__"})
-_ANYTHING = "*"
-"""In the place of an attribute's name, where it is computed."""
-_LOOKING_AT_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _NOT_MOVED = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Import, ast.ImportFrom, ast.Global),
     *(ast.Nonlocal, ast.Delete, ast.NamedExpr, ast.Match, ast.Return, ast.Yield, ast.YieldFrom, ast.Await),
@@ -296,7 +294,7 @@ def _merged(function: cst.FunctionDef, at: int, call: cst.Call, inner: cst.Funct
     names = {each.value for each in walk(function) if isinstance(each, cst.Name)}
     if any(isinstance(each, _NOT_MOVED) or _binds_by_a_word(each) for each in nodes) or shows_names(inner):
         return None
-    if within & (own | {"self"}) or free & given_in(function) or free.union(used_names(function)) & _LOOKING_AT_NAMES:
+    if within & (own | {"self"}) or free & given_in(function) or free.union(used_names(function)) & LOOKING_AT_NAMES:
         return None
     if function.decorators or inner.decorators or {own_name(each) for each in (function, inner)} != {"self"}:
         return None
@@ -429,11 +427,11 @@ def _attributes_given(module: cst.Module) -> frozenset[str] | None:
             case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value=str(name)), *_]):
                 found.add(name)
             case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id="self"), *_]):
-                found.add(_ANYTHING)
+                found.add(ANYTHING)
             case ast.Call(func=ast.Name(id="setattr")):
                 return None
             case ast.Attribute(attr="__dict__" | "__setattr__"):
-                found.add(_ANYTHING)
+                found.add(ANYTHING)
     return frozenset(found)
 
 
@@ -454,7 +452,7 @@ def _can_be_inlined(module: cst.Module) -> bool:
     given = _attributes_given(module)
     methods = [each for each in _methods(_class_of(module, KERNELBENCH_CLASS)) if each.name.value != CONSTRUCTOR]
     names = {each.name.value for each in methods}
-    if given is None or given & {_ANYTHING, *names} or any(ENTRY in defined_names(each) for each in module.body):
+    if given is None or given & {ANYTHING, *names} or any(ENTRY in defined_names(each) for each in module.body):
         return False
     if any(own_name(each) != "self" for each in methods if not each.decorators):
         return False

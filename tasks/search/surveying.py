@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from tasks.judge.model_state import constructor_arguments
-from tasks.search.shortening import shortened
 from tasks.search.user_file import CONSTRUCTOR_FUNCTIONS, UserFile
+from tasks.variants.shortening import shortened
 
 TRACE_CHARS = 3_000
 VALUE_CHARS = 80

@@ -7,6 +7,8 @@ import libcst as cst
 
 from tasks.variants.names import walk
 
+LOOKING_AT_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+"""Functions for which it matters what names are in the function that calls them."""
 _EMPTY = cst.Module([])
 
 

@@ -26,7 +26,6 @@ from torch._inductor.cpu_vec_isa import pick_vec_isa
 from torch._inductor.graph import GraphLowering
 
 SEED = 0
-MESSAGE_CHARS = 300
 MAX_OPERATIONS = 300
 """A loop in Python is unrolled: hundreds of steps take minutes to compile, into a text that nobody would learn from."""
 # Dropout then draws what eager does. One thread: the judge gives a candidate one core. Instructions are taken from
@@ -56,7 +55,7 @@ def main() -> None:
             answer = refusal = {"refused": str(error)}  # of the reference, so in all variations
         except Exception as error:  # noqa: BLE001 - the reference and the compiler raise what they like
             first = str(error).strip().split("\n")[0]
-            answer = {"refused": f"{type(error).__name__}: {first}"[:MESSAGE_CHARS]}
+            answer = {"refused": f"{type(error).__name__}: {first}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.variants.compiler.emission import Emission, Variation
+from tasks.variants.shortening import shortened
 
 _CHILD = Path(__file__).with_name("child.py")
 LOOK_S = 0.2
 """Whether to stop is asked this often."""
-MESSAGE_CHARS = 200
+MESSAGE_CHARS = 300
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL")
 
 
@@ -80,14 +81,14 @@ def _communicated(
 
 
 def _how_it_ended(status: int, messages: str) -> str:
-    last = messages.strip().split("\n")[-1][:MESSAGE_CHARS]
+    last = shortened(messages.strip().split("\n")[-1], MESSAGE_CHARS)
     how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
     return f"the process that ran and compiled it ended {how}{': ' if last else ''}{last}"
 
 
 def _answer(line: str) -> Emission | Refused:
     row = json.loads(line)
-    return Refused(why=row["refused"]) if "refused" in row else Emission.from_json(row)
+    return Refused(why=shortened(row["refused"], MESSAGE_CHARS)) if "refused" in row else Emission.from_json(row)
 
 
 def _environment(scratch: str) -> dict[str, str]:

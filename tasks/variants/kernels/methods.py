@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Mapping
 
+from tasks.variants.attributes import attributes_given
 from tasks.variants.names import words
 
 _CALLED_BY_OTHERS = words(
@@ -24,7 +25,7 @@ def matters_to_nobody(method: ast.FunctionDef, methods: Mapping[str, ast.Functio
     name = method.name
     if name.startswith("__") or name in _CALLED_BY_OTHERS or _names(methods["forward"], name):
         return False
-    if any(map(_gives_an_attribute, ast.walk(method))):
+    if any(attributes_given(method)):
         return False
     init = methods.get("__init__")
     return init is None or not _names(init, name) or (_only_calls(init, name) and _at_most_fills_weights(method))
@@ -32,15 +33,6 @@ def matters_to_nobody(method: ast.FunctionDef, methods: Mapping[str, ast.Functio
 
 def _names(method: ast.FunctionDef, name: str) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(method))
-
-
-def _gives_an_attribute(node: ast.AST) -> bool:
-    match node:
-        case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Name(id="setattr" | "delattr" | "vars"):
-            return True
-        case ast.Attribute(attr="__dict__" | "__setattr__"):
-            return True
-    return False
 
 
 def _only_calls(init: ast.FunctionDef, name: str) -> bool:

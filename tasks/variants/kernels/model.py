@@ -58,6 +58,19 @@ def read_model(code: str) -> Model | None:
     return Model(forward, Shapes(values), arguments)
 
 
+def handed_on(init: ast.FunctionDef) -> Iterator[str]:
+    """Attributes of self that are given to a call which may make other modules of them, or are given hooks."""
+    for node in ast.walk(init):
+        if not isinstance(node, ast.Call) or layer_made(node) in _CONTAINERS:
+            continue
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("register_"):
+            given.append(node.func.value)
+        for each in given:
+            if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
+                yield each.attr
+
+
 def _stored(function: ast.FunctionDef) -> set[str]:
     """Local variables that a function assigns."""
     return {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -72,19 +85,6 @@ def _changed_attributes(init: ast.FunctionDef) -> Iterator[str]:
                 owner = owner.value
             if isinstance(owner, ast.Attribute) and ast.unparse(owner.value) == "self":
                 yield owner.attr
-
-
-def _handed_on(init: ast.FunctionDef) -> Iterator[str]:
-    """Attributes of self that are given to a call which may make other modules of them, or are given hooks."""
-    for node in ast.walk(init):
-        if not isinstance(node, ast.Call) or layer_made(node) in _CONTAINERS:
-            continue
-        given = [*node.args, *(word.value for word in node.keywords)]
-        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("register_"):
-            given.append(node.func.value)
-        for each in given:
-            if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
-                yield each.attr
 
 
 def _is_plain(arguments: list[ast.expr], keywords: list[ast.keyword]) -> bool:
@@ -166,7 +166,7 @@ def _attributes(
     afterwards, hooked or given another parametrization is not known.
     """
     scope = Shapes({name: value for name, value in scope.values.items() if name not in _stored(init)})
-    changing, handed_on = Counter(_changed_attributes(init)), set(_handed_on(init))
+    changing, unsure = Counter(_changed_attributes(init)), set(handed_on(init))
     for statement in init.body:
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]) if changing[name] > 1:
@@ -185,7 +185,7 @@ def _attributes(
                         yield f"self.{name}.{attribute.removeprefix('self.')}", value
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
                 found = scope.of(value)
-                if not (isinstance(found, Layer) and name in handed_on):
+                if not (isinstance(found, Layer) and name in unsure):
                     yield f"self.{name}", found
             case ast.Expr(
                 value=ast.Call(

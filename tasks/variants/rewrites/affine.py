@@ -1,4 +1,8 @@
-"""Fusion of products with what is added to them and with what scales them."""
+"""Fusion of products with what is added to them and with what scales them.
+
+Linear layers are read as the products that they compute. So all of it assumes that nobody hooks them: only what a
+constructor gives them in its text is seen.
+"""
 
 import random
 
@@ -59,7 +63,10 @@ def call_linear(program: cst.Module, rng: random.Random) -> cst.Module | None:
 
 @rewrite("fusion")
 def linear_by_addmm(program: cst.Module, rng: random.Random) -> cst.Module | None:
-    """A linear layer is torch.addmm with its weight transposed. Assumes a matrix and a layer with a bias."""
+    """A linear layer is torch.addmm with its weight transposed.
+
+    Assumes a matrix, and a layer with a bias that nobody hooks.
+    """
     return replace_one(
         program, rng, [rule("F.linear(_x, _w, _b)", "torch.addmm(_b, _x, _w.t())", when=ranks(x=2, w=2, b=1))]
     )

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tasks.variants.attributes import ANY_MODULE, ANYTHING, attributes_given
 from tasks.variants.names import defined_names, used_names, walk
 from tasks.variants.rewrites.forward import returned, statements_of, writes_in_place
 from tasks.variants.rewrites.reading import code_of, dotted_name
 from tasks.variants.rewriting import ENTRY
-from tasks.variants.scopes import read_from_outside, shows_names, stored_in
+from tasks.variants.scopes import LOOKING_AT_NAMES, read_from_outside, shows_names, stored_in
 from tasks.variants.text import text_of
 
-_LOOKING_AT_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _OF_ITS_CLASS = frozenset({"super", "__class__"})
 _NOT_MOVED = (cst.Lambda, cst.Yield, cst.Await)
 
@@ -97,7 +97,7 @@ class _File:
 
     def method(self, owner: str, name: str) -> cst.FunctionDef | None:
         """What objects of a class have as a method, if it stands in the class and nothing replaces it."""
-        if owner not in self.classes or name in self.given_from_outside or self.given[owner][name]:
+        if owner not in self.classes or self._times_given(owner, name):
             return None
         found = [each for each in self.classes[owner].body.body if name in defined_names(each)]
         return found[0] if len(found) == 1 and isinstance(found[0], cst.FunctionDef) else None
@@ -111,18 +111,17 @@ class _File:
                     targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name("self"), attr=cst.Name(value=name)))],
                     value=cst.Call(func=cst.Name(value=made)),
                 ) if made in self.classes:
-                    if self.given[owner][name] == 1 and name not in self.given_from_outside:
+                    if self._times_given(owner, name) == 1 and not self._times_given(owner, ANY_MODULE):
                         yield name, made
+
+    def _times_given(self, owner: str, name: str) -> int:
+        """How often an attribute of a class's objects may get a value."""
+        return sum(self.given[owner][each] + (each in self.given_from_outside) for each in (name, ANYTHING))
 
 
 def _attributes_given(node: cst.ClassDef | cst.Module) -> Iterator[tuple[str, str]]:
     """Whose attribute gets a value, and which."""
-    for each in ast.walk(ast.parse(text_of(node) if isinstance(node, cst.Module) else code_of(node))):
-        match each:
-            case ast.Attribute(value=value, attr=name, ctx=ast.Store() | ast.Del()):
-                yield ast.unparse(value), name
-            case ast.Call(func=ast.Name(id="setattr"), args=[value, ast.Constant(value=str(name)), *_]):
-                yield ast.unparse(value), name
+    return attributes_given(ast.parse(text_of(node) if isinstance(node, cst.Module) else code_of(node)))
 
 
 def _plainly_imported(statement: cst.CSTNode) -> frozenset[str]:
@@ -192,7 +191,7 @@ def _can_stand_elsewhere(function: cst.FunctionDef, read: set[str], *, is_own: b
     if any(isinstance(each, _NOT_MOVED) for each in walk(function)) or shows_names(function):
         return False
     of_its_class = _OF_ITS_CLASS & read or any(map(_is_private, walk(function)))
-    return not read & _LOOKING_AT_NAMES and (is_own or not of_its_class)
+    return not read & LOOKING_AT_NAMES and (is_own or not of_its_class)
 
 
 def _is_private(node: cst.CSTNode) -> bool:

@@ -148,7 +148,7 @@ def call_addcmul(program: cst.Module, rng: random.Random) -> cst.Module | None:
     added = rule(
         "_a + _b * _c",
         "torch.addcmul(_a, _b, _c)",
-        when=both(tensors("a", "b", "c"), both(fits("b", into="a"), fits("c", into="a"))),
+        when=both(tensors("a", "b", "c"), fits("b", into="a"), fits("c", into="a")),
     )
     return replace_one(program, rng, [added])
 

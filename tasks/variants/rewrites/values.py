@@ -1,11 +1,13 @@
 """Values that a program's text tells: of its inputs, its attributes and its constants."""
 
+import ast
 from collections.abc import Mapping
 
 import libcst as cst
 
+from tasks.variants.kernels.model import handed_on
 from tasks.variants.rewrites.forward import assignment, find_method, positional_parameters_of, returned, statements_of
-from tasks.variants.rewrites.reading import Reader
+from tasks.variants.rewrites.reading import Reader, code_of
 from tasks.variants.rewrites.shapes import Infer, Value, infer
 from tasks.variants.rewrites.terms import Term
 
@@ -59,6 +61,10 @@ def _set_by(
         modules[attribute] = Reader().read(value)
         _learn(local, attribute, modules[attribute], local)
     attributes = {name: value for name, value in local.items() if name.startswith("self.")}
+    (function,) = ast.parse(code_of(init)).body
+    assert isinstance(function, ast.FunctionDef)
+    for attribute in modules.keys() & {f"self.{name}" for name in handed_on(function)}:
+        modules[attribute] = Term(f"{modules[attribute].head}, handed on")  # which has parameters too
     attributes |= _parameters_of_modules(modules, local)
     for attribute, made in list(modules.items()):
         inner = find_method(program, "__init__", of=made.head)

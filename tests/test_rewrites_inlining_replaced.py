@@ -1,0 +1,111 @@
+"""Calls of what a class replaces otherwise than by an assignment: what is put into forward is what is there then."""
+
+import libcst as cst
+import pytest
+import torch
+
+from tasks.variants.rewrites.inlining import inlined
+from tests.test_rewrites_inlining_names import computed, program
+
+NORM = "class Norm(nn.Module):\n    def forward(self, x):\n        return x * 2\n\n\n"
+OUTER = (
+    f"{NORM}class Outer(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.norm = Norm()\n\n    def forward(self, x):\n        return self.norm(x)\n"
+)
+REPLACED = [
+    "self.add_module('norm', nn.Identity())",
+    "self.add_module('no' + 'rm', nn.Identity())",
+    "self.add_module(module=nn.Identity(), name='norm')",
+    "super().add_module('norm', nn.Identity())",
+    "add = self.add_module\nadd('norm', nn.Identity())",
+    "self.register_module('norm', nn.Identity())",
+    "self.set_submodule('norm', nn.Identity())",
+    "setattr(self, 'norm', nn.Identity())",
+    "setattr(self, 'no' + 'rm', nn.Identity())",
+    "for each in (setattr,):\n    each(self, 'norm', nn.Identity())",
+    "delattr(self, 'no' + 'rm')\nself.add_module('norm', nn.Identity())",
+    "self.__setattr__('norm', nn.Identity())",
+    "nn.Module.__setattr__(self, 'norm', nn.Identity())",
+    "self._modules['norm'] = nn.Identity()",
+    "self._modules['no' + 'rm'] = nn.Identity()",
+    "self._modules.update(norm=nn.Identity())",
+    "self._modules |= {'norm': nn.Identity()}",
+    "held = self._modules\nheld['norm'] = nn.Identity()",
+    "self.__dict__['norm'] = nn.Identity()",
+    "vars(self)['norm'] = nn.Identity()",
+    "vars(self).update(norm=nn.Identity())",
+]
+
+
+def forward_of(source: str) -> str:
+    return inlined(cst.parse_module(source)).code.partition("def forward(self, x, y)")[2]
+
+
+def method(lines: str) -> str:
+    return "def replace(self):\n" + "".join(f"    {line}\n" for line in lines.splitlines())
+
+
+def same_without(text: str, source: str) -> None:
+    assert text not in forward_of(source).partition("    def ")[0]
+    assert torch.equal(computed(source), computed(inlined(cst.parse_module(source)).code))
+
+
+@pytest.mark.parametrize("lines", REPLACED)
+def test_a_module_that_the_constructor_replaces_is_called(lines: str) -> None:
+    source = program("return self.norm(x)", above=NORM, init=f"self.norm = Norm()\n{lines}\n")
+    same_without("* 2", source)
+
+
+@pytest.mark.parametrize("lines", REPLACED)
+def test_a_module_that_another_method_replaces_is_called(lines: str) -> None:
+    init = "self.norm = Norm()\nself.replace()\n"
+    source = program("return self.norm(x)", above=NORM, init=init, methods=method(lines))
+    same_without("* 2", source)
+
+
+@pytest.mark.parametrize("lines", [each for each in REPLACED if "super()" not in each])
+def test_a_module_that_is_replaced_within_a_module_is_called(lines: str) -> None:
+    init = f"self.outer = Outer()\n{lines.replace('self', 'self.outer')}\n"
+    same_without("* 2", program("return self.outer(x)", above=OUTER, init=init))
+
+
+def test_a_module_that_is_replaced_by_its_path_is_called() -> None:
+    init = "self.outer = Outer()\nself.set_submodule('outer.norm', nn.Identity())\n"
+    same_without("* 2", program("return self.outer(x)", above=OUTER, init=init))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "setattr(self, 'ha' + 'lf', torch.neg)",
+        "self.__setattr__('half', torch.neg)",
+        "self.__dict__['half'] = torch.neg",
+        "vars(self).update(half=torch.neg)",
+    ],
+)
+def test_a_method_that_the_constructor_replaces_is_called(line: str) -> None:
+    halving = "def half(self, z):\n    return z / 2\n"
+    same_without("/ 2", program("return self.half(x)", init=f"{line}\n", methods=halving))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "self.add_module('other', nn.Identity())",
+        "setattr(self, 'other', nn.Identity())",
+        "self._modules['other'] = nn.Identity()",
+        "assert self._modules['norm'] is not None",
+        "for each in self._modules.values():\n    each.train()",
+        "print(*vars(self).items(), {**vars(self)}, dict(**self.__dict__))",
+        "for i in range(3):\n    self.register_buffer(f'buffer{i}', torch.zeros(1))",
+    ],
+)
+def test_a_module_is_put_in_beside_what_concerns_others_or_only_looks(lines: str) -> None:
+    source = program("return self.norm(x)", above=NORM, init=f"self.norm = Norm()\n{lines}\n")
+    same_without("self.norm(", source)
+
+
+def test_a_method_is_put_in_beside_modules_with_computed_names() -> None:
+    init = "for i in range(3):\n    self.add_module(f'block{i}', nn.Identity())\n"
+    source = program("return self.half(x)", init=init, methods="def half(self, z):\n    return z / 2\n")
+    same_without("self.half(", source)
