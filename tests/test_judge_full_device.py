@@ -13,16 +13,18 @@ import pytest
 
 from tasks.errors import FullDeviceError, MachineError
 from tasks.judge import blocks, lease
-from tasks.judge.cuda import Device
+from tasks.judge.cuda import ALONE_SHARE, Device
 from tasks.judge.device_memory import is_about_full_device
+from tasks.judge.evidence import RefusedError
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.judge import FULL_REMEDY, Judge
 from tasks.judge.lease import Lease
 from tasks.judge.pair import Pair
 from tasks.judge.processes import WorkerProcess
+from tasks.judge.study import BadProblemError
 from tasks.judge.verdict import Status
 from tasks.judge.wire import WireError
-from tests.judge_builders import KERNELS, PARAMS, kernel
+from tests.judge_builders import KERNELS, PARAMS, RIGHT, kernel
 
 HONEST = kernel(KERNELS / "honest" / "same.py")
 
@@ -182,6 +184,41 @@ def test_a_candidate_that_leaves_its_reference_no_memory_has_crashed(
             return
         verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
     assert (verdict.status, verdict.detail) == (Status.CRASHED, blame)
+
+
+CUDNN = "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR"
+
+
+@pytest.mark.parametrize("is_still_so", [False, True], ids=["right when alone", "wrong when alone too"])
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        (BadProblemError(f"the reference fails at times: {CUDNN}"), Status.BAD_PROBLEM),
+        (RefusedError(Status.CRASHED, CUDNN), Status.CRASHED),
+    ],
+    ids=["the reference", "the candidate"],
+)
+def test_a_failure_that_may_be_for_want_of_memory_counts_only_of_who_is_alone(
+    failure: Exception, status: Status, is_still_so: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares, examine = list[float](), Judge._examine_once
+
+    def fails(judge: Judge, *given: Any) -> None:
+        shares.append(given[-1])
+        if is_still_so or len(shares) == 1:
+            raise failure
+        monkeypatch.setattr(judge, "_device", None)
+        examine(judge, *given)
+
+    with Judge(PARAMS) as judge:
+        monkeypatch.setattr(Judge, "_examine_once", fails)
+        monkeypatch.setattr(judge, "_device", FullDevice())
+        monkeypatch.setattr(judge, "_alone_with_all_memory", judge._room.alone)
+        verdict = judge.judge(HONEST.problem, HONEST.candidate, seed=0)
+        monkeypatch.setattr(judge, "_device", None)
+    assert verdict.status in ((status,) if is_still_so else RIGHT), verdict.detail
+    assert len(shares) == 2
+    assert shares[1] == ALONE_SHARE
 
 
 @pytest.mark.parametrize(

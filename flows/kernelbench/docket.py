@@ -18,7 +18,7 @@ from flows.parts.journal import Journal
 from tasks.errors import FullDeviceError, MachineError, RecordError
 from tasks.judge.any_judge import AnyJudge
 from tasks.judge.baselines import baseline_candidate
-from tasks.judge.device_memory import is_about_full_device
+from tasks.judge.device_memory import may_be_about_full_device
 from tasks.judge.verdict import Verdict
 from tasks.problems.problem import Problem
 from tasks.report.rejudged import Answer
@@ -251,7 +251,7 @@ def judge_all(
                 case, attempt = running.pop(future)
                 error = future.exception()
                 is_crowded = isinstance(error, FullDeviceError) or (
-                    error is None and is_about_full_device(future.result().detail)
+                    error is None and may_be_about_full_device(future.result().detail)
                 )
                 if is_crowded and not is_alone:
                     session.crowded.append(case)

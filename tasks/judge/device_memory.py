@@ -7,12 +7,10 @@ from tasks.judge import nvml
 
 MAX_PROCESSES = 256
 FULL = "of which next to none was left"
-_RAN_OUT = re.compile(
-    rf"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|CUDNN_STATUS_INTERNAL_ERROR|{FULL}",
-    re.IGNORECASE,
-)
-"""What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do: of a workspace that it cannot
-have cuDNN says no more than that it failed."""
+_RAN_OUT = re.compile(rf"out of memory|ALLOC(ATION)?_FAILED|CUBLAS_STATUS_NOT_INITIALIZED|{FULL}", re.IGNORECASE)
+"""What CUDA, PyTorch and we say of a full device, and what cuBLAS, cuDNN and the like do."""
+_UNTOLD = "CUDNN_STATUS_INTERNAL_ERROR"
+"""All that cuDNN says of memory that it could not have, and of mistakes of its own."""
 
 
 class _Process(ctypes.Structure):
@@ -31,12 +29,15 @@ def is_about_full_device(words: str) -> bool:
 
     >>> is_about_full_device("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
     True
-    >>> is_about_full_device("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR")
-    True
     >>> is_about_full_device("CUDA error: an illegal memory access was encountered")
     False
     """
     return _RAN_OUT.search(words) is not None
+
+
+def may_be_about_full_device(words: str) -> bool:
+    """Whether a failure may be due to others that have filled a device; only who is alone with it can tell."""
+    return is_about_full_device(words) or _UNTOLD in words
 
 
 def used_bytes(device_uuid: str, pid: int) -> int:

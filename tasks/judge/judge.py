@@ -15,7 +15,7 @@ from typing import Self, TypeGuard
 from tasks.errors import FullDeviceError, MachineError, WorkerError
 from tasks.judge import blocks, environment
 from tasks.judge.cuda import ALONE_SHARE, MEMORY_SHARE, Device
-from tasks.judge.device_memory import is_about_full_device
+from tasks.judge.device_memory import may_be_about_full_device
 from tasks.judge.evidence import Evidence, RefusedError
 from tasks.judge.fork_server import ForkServer
 from tasks.judge.lease import Lease
@@ -279,7 +279,10 @@ class Judge:
     def _may_be_crowded(self, error: Exception) -> bool:
         """Whether a judgement failed because others left its device no memory, whoever found that out."""
         if isinstance(error, RefusedError):
-            return self._device is not None and error.status in DISK_STATUSES and is_about_full_device(error.detail)
+            is_apt = self._device is not None and error.status in DISK_STATUSES
+            return is_apt and may_be_about_full_device(error.detail)
+        if isinstance(error, BadProblemError):
+            return self._device is not None and may_be_about_full_device(str(error))
         return isinstance(error, FullDeviceError)
 
     def _examine_once(
