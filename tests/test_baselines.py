@@ -2,11 +2,13 @@
 
 import ast
 import os
+from collections import namedtuple
 from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
+from torch import nn
 
 from tasks.errors import MachineError, ProblemError
 from tasks.judge.baselines import BASELINES, NEED_CUDA, baseline_candidate, usable_baselines
@@ -122,29 +124,36 @@ def as_if_captured(model, way, row):
     return graph, static, graph.outputs
 
 
-@pytest.mark.parametrize(
-    "called",
-    [
-        pytest.param(lambda model, x, h, c: model(x, state=(h, c)), id="a container by name"),
-        pytest.param(lambda model, x, h, c: model(x, (h, c)), id="a container by position"),
-        pytest.param(lambda model, x, h, c: model(state=[h, c], scale=3.0, x=x), id="another order and kind"),
-        pytest.param(lambda model, x, h, c: model(x, torch.stack([h, c]), scale=0.5), id="only a number by name"),
-        pytest.param(lambda model, x, h, c: model(x, (h, c), rest=[c, 2.0]), id="a container by name beside another"),
-    ],
-)
-def test_a_graph_is_captured_once_for_each_form_of_what_is_named_or_nested(called):
+State = namedtuple("State", "h c")
+FORMS = {
+    "a container by name": lambda model, x, h, c: model(x, state=(h, c)),
+    "a container by position": lambda model, x, h, c: model(x, (h, c)),
+    "another order and kind": lambda model, x, h, c: model(state=[h, c], scale=3.0, x=x),
+    "only a number by name": lambda model, x, h, c: model(x, torch.stack([h, c]), scale=0.5),
+    "a tensor by name": lambda model, x, h, c: model(x, state=torch.stack([h, c])),
+    "all by position": lambda model, x, h, c: model(x, torch.stack([h, c])),
+    "a named tuple": lambda model, x, h, c: model(x, State(h, c)),
+    "a whole number": lambda model, x, h, c: model(x, (h, c), scale=1),
+    "the same as a float": lambda model, x, h, c: model(x, (h, c), scale=1.0),
+    "a parameter": lambda model, x, h, c: model(nn.Parameter(x), (h, c), rest=[]),
+    "a mapping": lambda model, x, h, c: model(x, (h, c), rest={1.0: h, 2.0: c}),
+    "a container by name beside another": lambda model, x, h, c: model(x, (h, c), rest=[c, 2.0]),
+}
+
+
+def test_a_graph_is_captured_once_for_each_form_of_what_is_named_or_nested():
     names = {}
     exec(baseline_candidate(problem_of(NAMED_AND_NESTED), "cuda_graph").source, names)
     captures = []
     names["ModelNew"]._baseline_captured = lambda *given: captures.append(1) or as_if_captured(*given)
     graphed, plain = names["ModelNew"](), names["Model"]()
     results = []
-    for _ in range(3):
+    for called in [*FORMS.values()] * 3:
         x, h, c = torch.randn(3, 8, 8).unbind()
         results.append((called(graphed, x, h, c), called(plain, x, h, c)))
     for found, expected in results:  # all at the end: an earlier output must not have been written over
         torch.testing.assert_close(found, expected)
-    assert len(captures) == 1
+    assert len(captures) == len(FORMS)
 
 
 @pytest.mark.gpu

@@ -1,5 +1,7 @@
 """What a candidate that captures its forward as a CUDA graph does when it runs, and which way it takes."""
 
+import textwrap
+
 import libcst as cst
 import pytest
 import torch
@@ -272,7 +274,7 @@ def test_what_is_named_is_replayed_as_what_comes_by_position_whatever_its_order(
 
     def replayed(captured, row):
         rows.append(row)
-        return names["PlainModel"].forward(model, *row)
+        return names["graph_plain"](model, *row)
 
     names["graph_form"], names["graph_replayed"] = lambda *_: "a form", replayed
     names["ModelNew"].graph_made = lambda self, inputs, is_compiled: ([], None, "a graph")
@@ -307,18 +309,179 @@ def test_the_plain_forward_stays_for_what_is_named_where_it_is_the_fastest():
     torch.testing.assert_close(model(**inputs), reference(**inputs))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    ["x, **others", "x, *, scale=torch.tensor(2.0)", "x, *others, scale=1.0"],
-    ids=["any name", "a default that is made once", "any number"],
-)
-def test_a_signature_that_cannot_be_written_again_stays_as_it_is(arguments):
-    source = problem("return torch.relu(x)", "", arguments=arguments)
-    source = source.replace("    return []\n", "    return dict(x=torch.randn(3))\n", 1)
-    candidate = rewritten(source, replay_as_graph)
-    assert f"def forward(self, {arguments}):" in candidate
-    assert "graph_forward" not in candidate
-    assert "graph_forward" in rewritten(source.replace(arguments, "x"), replay_as_graph)
+BLOCK = """class Block(nn.Module):
+    def forward(self, x, *, scale=2.0):
+        return torch.relu(x) * scale
+
+
+"""
+DECORATED = """def scaled(forward):
+    def scaling(self, x, t=2.0):
+        return forward(self, x, t=t)
+
+    return scaling
+
+
+"""
+# What stands before the class, its bases, what it defines, and whether what is named is captured.
+ODD = {
+    "it calls one of its own kind": (
+        "",
+        "nn.Module",
+        """
+        def __init__(self, depth=1):
+            super().__init__()
+            self.inner = Model(depth - 1) if depth else nn.ReLU()
+
+        def forward(self, x, scale=1.0, *, t=0.5):
+            return self.inner(x) * scale + t
+        """,
+        True,
+    ),
+    "it has one of its base within": (
+        BLOCK,
+        "Block",
+        """
+        def __init__(self):
+            super().__init__()
+            self.inner = Block()
+
+        def forward(self, *inputs, **named):
+            return super().forward(*inputs, **named)
+        """,
+        True,
+    ),
+    "another method calls it through its class": (
+        "",
+        "nn.Module",
+        """
+        def forward(self, x, *, scale=1.0, t=0.5):
+            return self.twice(x) if scale else x + t
+
+        def twice(self, x):
+            return Model.forward(self, x, scale=0.0) * 2
+        """,
+        True,
+    ),
+    "what it is given is changed before it is handed on": (
+        BLOCK,
+        "Block",
+        """
+        def forward(self, *inputs, **named):
+            named.setdefault("scale", 5.0)
+            return super().forward(*inputs, **named)
+        """,
+        False,
+    ),
+    "only names are handed on": (
+        BLOCK,
+        "Block",
+        """
+        def forward(self, **named):
+            return super().forward(**named)
+        """,
+        False,
+    ),
+    "a base has another forward": (
+        BLOCK,
+        "Block",
+        """
+        def forward(self, *inputs, **named):
+            return inputs[0] if inputs else named["x"]
+        """,
+        False,
+    ),
+    "a decorator names arguments": (
+        DECORATED,
+        "nn.Module",
+        """
+        @scaled
+        def forward(self, x, *, t):
+            return x * t
+        """,
+        False,
+    ),
+    "it has two forwards": (
+        "import typing\n\n\n",
+        "nn.Module",
+        """
+        @typing.overload
+        def forward(self, x):
+            ...
+
+        def forward(self, x, t=2.0):
+            return x * t
+        """,
+        False,
+    ),
+    "a method has a name of ours": (
+        "",
+        "nn.Module",
+        """
+        def graph_forward(self, x):
+            return x * 3
+
+        def forward(self, x, *, scale=1.0):
+            return self.graph_forward(x) * scale
+        """,
+        False,
+    ),
+    "a default is no plain value": (
+        "",
+        "nn.Module",
+        """
+        def forward(self, x, dims=(0, 1)):
+            return x.sum(dims)
+        """,
+        False,
+    ),
+    "a default is made once": (
+        "",
+        "nn.Module",
+        """
+        def forward(self, x, *, scale=torch.tensor(2.0)):
+            return x * scale
+        """,
+        False,
+    ),
+    "it takes any name": (
+        "",
+        "nn.Module",
+        """
+        def forward(self, x, **others):
+            return x + len(others)
+        """,
+        False,
+    ),
+    "a parameter has a name of ours": (
+        "",
+        "nn.Module",
+        """
+        def forward(self, x, row=1.0, *, own="SELF", given=2.0):
+            return x * row * given + len(own)
+        """,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("captured", [None, ([], None, None)], ids=["of no form", "not captured"])
+@pytest.mark.parametrize(("before", "base", "body", "is_taken"), ODD.values(), ids=ODD)
+@pytest.mark.parametrize("rewrite", [replay_as_graph, compile_and_replay])
+def test_whatever_its_signature_what_is_not_captured_is_computed_as_before(
+    rewrite, before, base, body, is_taken, captured
+):
+    source = f"{HEADER}{before}class Model({base}):{textwrap.indent(textwrap.dedent(body), '    ')}\n\n"
+    source += "def get_inputs():\n    return dict(x=torch.randn(3, 4))\n\n\ndef get_init_inputs():\n    return []\n"
+    names = defined.__wrapped__(rewritten(source, rewrite) or rewritten(source, replay_as_graph))
+    model, reference, inputs = ready(source, names)
+    if captured:
+        names["graph_form"] = lambda *_: "a form"
+        names["ModelNew"].graph_made = lambda *_: captured
+    torch.testing.assert_close(model(**inputs), reference(**inputs))
+    if "forward(self, **named)" not in source:
+        torch.testing.assert_close(model(inputs["x"]), reference(inputs["x"]))
+    assert hasattr(names["ModelNew"], "graph_forward") == (is_taken or "def graph_forward" in body)
 
 
 def _least(count: int, place: int) -> list[float]:

@@ -35,37 +35,55 @@ class ModelNew(Model):
 """,
     "cuda_graph": '''
 
-_BASELINE_PLAIN = {torch.Tensor, bool, int, float, str, type(None)}
+_BASELINE_PLAIN = {bool, int, float, str, type(None)}
 
 
-def _baseline_row(inputs, named):
-    values = (*inputs, *named.values())
-    if _BASELINE_PLAIN.issuperset(map(type, values)):
-        return values, tuple(named)
-    return torch.utils._pytree.tree_flatten((inputs, named))
+def _baseline_form(value, row):
+    # What has to be alike for a graph to be replayed; tensors and plain values go into the row. It costs at every call.
+    kind = type(value)
+    if kind is torch.Tensor:
+        row.append(value)
+        return value.shape, value.dtype
+    if kind is tuple or kind is list:
+        return (kind, *[_baseline_form(each, row) for each in value])
+    if kind is dict:
+        return (kind, tuple(value), *[_baseline_form(each, row) for each in value.values()])
+    if kind not in _BASELINE_PLAIN:
+        leaves, spec = torch.utils._pytree.tree_flatten(value)
+        if len(leaves) != 1 or leaves[0] is not value:
+            return (spec, *[_baseline_form(each, row) for each in leaves])
+    row.append(value)
+    return (value.shape, value.dtype) if isinstance(value, torch.Tensor) else (kind, value)
 
 
-def _baseline_of_row(model, row, came):
-    if came is None:
-        return Model.forward(model, *row)
-    if isinstance(came, tuple):
-        place = len(row) - len(came)
-        return Model.forward(model, *row[:place], **dict(zip(came, row[place:])))
-    inputs, named = torch.utils._pytree.tree_unflatten(row, came)
-    return Model.forward(model, *inputs, **named)
+def _baseline_given(form, row):
+    kind, *parts = form
+    if kind is tuple or kind is list:
+        return kind([_baseline_given(each, row) for each in parts])
+    if kind is dict:
+        names, *parts = parts
+        return dict(zip(names, [_baseline_given(each, row) for each in parts]))
+    if isinstance(kind, torch.utils._pytree.TreeSpec):
+        return torch.utils._pytree.tree_unflatten([_baseline_given(each, row) for each in parts], kind)
+    return next(row)
+
+
+def _baseline_called(model, form, row):
+    inputs, named = form
+    inputs = [_baseline_given(each, row) for each in inputs]
+    return Model.forward(model, *inputs, **{name: _baseline_given(each, row) for name, each in named})
 
 
 class ModelNew(Model):
     """Captured once for every form of inputs, and replayed: inputs are copied in, outputs copied out."""
 
     def forward(self, *inputs, **named):
-        row, came = inputs, None
-        if named or not _BASELINE_PLAIN.issuperset(map(type, inputs)):
-            row, came = _baseline_row(inputs, named)
-        form = came, *((item.shape, item.dtype) if isinstance(item, torch.Tensor) else item for item in row)
+        row = []
+        form = tuple([_baseline_form(each, row) for each in inputs])
+        form = form, tuple([(name, _baseline_form(each, row)) for name, each in named.items()]) if named else ()
         graphs = self.__dict__.setdefault("_baseline_graphs", {})
         if form not in graphs:
-            graphs[form] = self._baseline_captured(lambda model, *row: _baseline_of_row(model, row, came), row)
+            graphs[form] = self._baseline_captured(lambda model, *row: _baseline_called(model, form, iter(row)), row)
         graph, static, outputs = graphs[form]
         for place, item in zip(static, row):
             if isinstance(place, torch.Tensor):

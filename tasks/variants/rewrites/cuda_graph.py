@@ -3,14 +3,16 @@
 import random
 import re
 from ast import literal_eval
+from string import Template
 
 import libcst as cst
 
 from tasks.variants.capture import CAPTURED, COPIED, TIMED, named
-from tasks.variants.names import exchanged, names_besides, names_bound_in, renamed, walk
+from tasks.variants.names import defined_names, exchanged, names_besides, names_bound_in, renamed, walk
 from tasks.variants.rewrites.constants import with_constants_filled
 from tasks.variants.rewrites.forward import find_class, find_method
 from tasks.variants.rewrites.graph import compiled
+from tasks.variants.rewrites.reading import code_of
 from tasks.variants.rewrites.triton import COMPUTED
 from tasks.variants.rewrites.triton_program import CHOOSING, has_functions
 from tasks.variants.rewriting import ENTRY, rewrite
@@ -22,6 +24,8 @@ CAPTURE = "capture"
 _PREFIX = "graph"
 _PLAIN = "PlainModel"
 _COMPILATION = re.compile(r"torch\.compile(\(|$)")
+_DECORATORS = frozenset({"torch.no_grad()", "torch.inference_mode()", "benchmarked", "copied"})
+"""Of forward, besides compilers: what leaves arguments as they come."""
 _HAS_COMPILED = re.compile(r"torch\.compile\b|ctypes")
 _IMPORTS = "import functools\nimport random\nimport time\nimport weakref\nimport torch\nimport torch.nn as nn\n"
 # The same in every candidate, so that a policy learns it once. What forward may read and somebody may replace are
@@ -122,16 +126,21 @@ _ENTRANCE = """
         if form is None:
             return super().forward(*inputs, **named)
 """
-# Where arguments may be named: the plain forward takes them by position, and this one as they come.
-_NAMED_ENTRANCE = """
-    def forward(SIGNATURE):
-        return SELF.graph_forward(VALUES)
+# Where arguments may be named: whatever is captured takes them by position, and a call as they come.
+_NAMED_ENTRANCE = Template("""
+    def forward($signature):
+        return $own.graph_forward($row)
 
     def graph_forward(self, *inputs):
         form = graph_form(self, inputs)
         if form is None:
-            return super().forward(*inputs)
-"""
+            return PlainModel.forward(self, *inputs)
+""")
+_IN_A_ROW = Template("""
+
+def graph_plain($own, $row):
+    return PlainModel.forward($own, $given)
+""")
 _CLASS = """
 
 class ModelNew(PlainModel):ENTRANCE
@@ -147,7 +156,7 @@ class ModelNew(PlainModel):ENTRANCE
         _, way, captured = made
         if captured is not None:
             return graph_replayed(captured, inputs)
-        return super().forward(*inputs) if way is None else way(self, *inputs)
+        return PLAINLY if way is None else way(self, *inputs)
 
     def graph_made(self, inputs, is_compiled):
         members = graph_members(self)
@@ -272,24 +281,26 @@ def replay_as_graph(program: cst.Module, rng: random.Random) -> cst.Module | Non
     if forward is None:
         return None
     compilation = _compilation(program, forward)
+    plain = exchanged(program, {forward: forward.with_changes(decorators=[])}) if compilation else program
+    taking = _that_takes_arguments(plain) if _may_name_arguments(program) else None
+    entrance, entered = (_named_entrance(taking), "graph_forward") if taking else (_ENTRANCE, "forward")
+    in_a_row = _in_a_row(taking.params) if taking else ""
     between = _COMPILED.replace("COMPILED", compilation) if compilation else ""
     between += (_POSTPONING if has_functions(program, CHOOSING) else _ALL_AT_ONCE) + _UNTIMED
     settled = "            graph_without_asking()\n" if has_functions(program, COMPUTED) else ""
     between += _ASKING_LESS if settled else ""
-    helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + between
-    own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
-    if own_names & names_besides(program, _IMPORTS):
-        return None
-    plain = exchanged(program, {forward: forward.with_changes(decorators=[])}) if compilation else program
-    entrance, entered = _ENTRANCE, "forward"
-    if _may_name_arguments(program) and (taking := _that_takes_arguments(plain)):
-        entrance, entered = _named_entrance(plain, taking.params), "graph_forward"
-        plain = exchanged(plain, {taking: taking.with_changes(params=_by_position(taking.params))})
-    plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     ways = [f"{_PLAIN}.forward", *(["graph_compiled"] if compilation else [])]
     own = _CLASS.replace("WAYS", ", ".join(ways)).replace("COMPILED", ", ".join(ways[1:]))
     own = own.replace("ENTRANCE\n", entrance).replace("ENTERED", entered)
     own = own.replace("            SETTLED\n", settled)
+    own = own.replace("PLAINLY", f"{_PLAIN}.forward(self, *inputs)" if taking else "super().forward(*inputs)")
+    if in_a_row:
+        between, own = (each.replace(f"{_PLAIN}.forward", "graph_plain") for each in (between, own))
+    helpers = _HELPERS + named(TIMED + COPIED, _PREFIX) + in_a_row + between
+    own_names = {_PLAIN, *names_bound_in(parsed(_IMPORTS + helpers).body)} - {"torch", "nn"}
+    if own_names & names_besides(program, _IMPORTS):
+        return None
+    plain = renamed(with_constants_filled(plain), {ENTRY: _PLAIN})
     added = parsed(helpers + own + named(CAPTURED, _PREFIX)).body
     return plain.with_changes(body=[*parsed(_IMPORTS).body, *plain.body, *added])
 
@@ -307,25 +318,49 @@ def _may_name_arguments(program: cst.Module) -> bool:
 
 
 def _that_takes_arguments(program: cst.Module) -> cst.FunctionDef | None:
-    """The forward that names the arguments, which others hand on to it as they come; None where there is no such."""
+    """The forward that names the arguments, and whose signature can be written again; None where there is no such.
+
+    Others before it may hand on to it what they get, as where layers have another forward for the time of a call.
+    """
     name = ENTRY
-    while (forward := find_method(program, "forward", of=name)) is not None:
+    while (forward := _only_forward(program, name)) is not None:
         parameters = forward.params
         if not isinstance(parameters.star_arg, cst.Param) and parameters.star_kwarg is None:
             defaults = (each.default for each in _parameters(parameters) if each.default is not None)
-            return forward if own_name(forward) and all(_is_plain(program, each) for each in defaults) else None
+            can_be_written = own_name(forward) and all(map(_is_plain, defaults)) and "graph_forward" not in program.code
+            return forward if can_be_written else None
         match find_class(program, name):
-            case cst.ClassDef(bases=[cst.Arg(value=cst.Name(base))]) if len(_parameters(parameters)) == 1:
+            case cst.ClassDef(bases=[cst.Arg(value=cst.Name(base))]) if _hands_on(forward):
                 name = base
             case _:
                 return None
     return None
 
 
-def _is_plain(program: cst.Module, value: cst.BaseExpression) -> bool:
-    """Whether it is the same wherever it is written, as a number is."""
+def _only_forward(program: cst.Module, name: str) -> cst.FunctionDef | None:
+    """The forward of a class, if it has one alone, whose decorators leave arguments as they are."""
+    owner, forward = find_class(program, name), find_method(program, "forward", of=name)
+    if owner is None or forward is None or sum("forward" in defined_names(each) for each in owner.body.body) > 1:
+        return None
+    decorators = (code_of(each.decorator) for each in forward.decorators)
+    return forward if all(text in _DECORATORS or _COMPILATION.match(text) for text in decorators) else None
+
+
+def _hands_on(forward: cst.FunctionDef) -> bool:
+    """Whether all that it returns is what the forward of its base makes of its arguments as they come."""
+    star, stars = forward.params.star_arg, forward.params.star_kwarg
+    if not isinstance(star, cst.Param) or stars is None or len(_parameters(forward.params)) != 1:
+        return False
+    inputs, named = star.name.value, stars.name.value
+    returned = [code_of(each.value) for each in walk(forward.body) if isinstance(each, cst.Return) and each.value]
+    uses = sum(isinstance(each, cst.Name) and each.value in (inputs, named) for each in walk(forward.body))
+    return {*returned} == {f"super().forward(*{inputs}, **{named})"} and uses == 2 * len(returned)
+
+
+def _is_plain(value: cst.BaseExpression) -> bool:
+    """Whether it is the same wherever it is written, and something that a form can have, as a number is."""
     try:
-        return hash(literal_eval(program.code_for_node(value))) is not None
+        return isinstance(literal_eval(code_of(value)), bool | int | float | str | None)
     except (ValueError, TypeError, SyntaxError):
         return False
 
@@ -334,22 +369,22 @@ def _parameters(parameters: cst.Parameters) -> list[cst.Param]:
     return [*parameters.posonly_params, *parameters.params, *parameters.kwonly_params]
 
 
-def _named_entrance(program: cst.Module, parameters: cst.Parameters) -> str:
-    own, *names = (each.name.value for each in _parameters(parameters))
+def _named_entrance(forward: cst.FunctionDef) -> str:
+    own, *names = (each.name.value for each in _parameters(forward.params))
     bare = {
-        kind: [each.with_changes(annotation=None) for each in getattr(parameters, kind)]
+        kind: [each.with_changes(annotation=None) for each in getattr(forward.params, kind)]
         for kind in ("posonly_params", "params", "kwonly_params")
     }
-    signature = program.code_for_node(parameters.with_changes(**bare))
-    return _NAMED_ENTRANCE.replace("SIGNATURE", signature).replace("SELF", own).replace("VALUES", ", ".join(names))
+    signature = cst.Module([]).code_for_node(forward.params.with_changes(**bare))
+    return _NAMED_ENTRANCE.substitute(signature=signature, own=own, row=", ".join(names))
 
 
-def _by_position(parameters: cst.Parameters) -> cst.Parameters:
-    """The same parameters in the same order, without defaults, none of which has to be named."""
-    default = cst.MaybeSentinel.DEFAULT
-    return cst.Parameters(
-        [each.with_changes(default=None, equal=default, comma=default) for each in _parameters(parameters)]
-    )
+def _in_a_row(parameters: cst.Parameters) -> str:
+    """The plain forward for what comes by position alone; nothing where it takes that itself."""
+    own, *names = (each.name.value for each in _parameters(parameters))
+    named = [each.name.value for each in parameters.kwonly_params]
+    given = [f"{name}={name}" if name in named else name for name in names]
+    return _IN_A_ROW.substitute(own=own, row=", ".join(names), given=", ".join(given)) if named else ""
 
 
 def _compilation(program: cst.Module, forward: cst.FunctionDef) -> str | None:
