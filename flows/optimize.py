@@ -149,7 +149,10 @@ class Optimization:
             surely: how many times as fast as eager the best drop-in is at least.
         """
         outcome, settings = self.outcome, self._settings
-        for name in usable_baselines(settings.judge.device, settings.baselines):
+        asked = usable_baselines(settings.judge.device, settings.baselines)
+        left_out = (name for name in usable_baselines(settings.judge.device) if name not in (*asked, "eager"))
+        outcome.not_judged |= dict.fromkeys(left_out, "`--baselines` leaves it out")
+        for name in asked:
             best_name, best = outcome.baseline
             if name == "eager":
                 continue  # what all speedups are over

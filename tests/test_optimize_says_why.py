@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from flows.optimizing.document import verdict_document
-from flows.optimizing.judging import EFFECTS, Record
-from tasks.judge.verdict import Status
+from flows.optimizing.judging import EFFECTS, FINAL, GRADIENTS, Record
+from tasks.judge.verdict import Speedup, Status, Timing, Verdict
 from tasks.params.generation import COMPILER
-from tasks.search.found import Scored
+from tasks.search.found import Scored, surely_beaten
 from tasks.search.proposers import Proposer
 from tasks.search.report import DETAIL_CHARS, REASON_CHARS, one_line
 from tasks.search.user_file import UserFile
@@ -113,7 +113,7 @@ def test_where_nothing_was_faster_that_is_all_that_is_said(file: UserFile, speed
         pytest.param(
             by_recipe(call_softmax=1.3, compile=1.5),
             "A drop-in was judged 1.30x (1.28 to 1.32) over eager, and is faster than eager for sure. With "
-            "`--baselines eager` the same command compares it with no others, and judges nothing twice.",
+            "`--baselines eager` the same command goes on from here and compares it with no others.",
             id="than the compiler's",
         ),
         pytest.param(by_recipe(call_softmax=1.01), None, id="than eager"),
@@ -135,6 +135,31 @@ def test_that_leaves_out_the_baselines_that_beat_it(file: UserFile, tmp_path: Pa
         outcome = optimized(file, judges, record=record, baselines=("eager",))
     assert outcome.speedup is not None
     assert outcome.speedup.median == pytest.approx(1.3)
+    assert [rung for rung, _ in judges.asked] == [GRADIENTS]  # all else is known
+    assert "**Not compared with compile: `--baselines` leaves it out. It may be as fast.**" in report_on(file, outcome)
+
+
+def test_what_it_is_faster_than_is_named_with_eager_before_others() -> None:
+    def timed(name: str, speedup: float) -> Scored:
+        candidate = Candidate(problem_id="softmax", source=name, origin=f"baseline:{name}")
+        status = Status.CORRECT if speedup else Status.CRASHED
+        timing = Timing(baseline="eager", reference_ms=(speedup,) * 9, candidate_ms=(1.0,) * 9) if speedup else None
+        verdict = Verdict(
+            candidate_id=candidate.candidate_id,
+            problem_id="softmax",
+            status=status,
+            device="test",
+            protocol="test",
+            timing=timing,
+            seconds=0.0,
+            judged_at=0.0,
+        )
+        return Scored(candidate=candidate, verdict=verdict, rung=FINAL)
+
+    baselines = [timed("compile", 1.5), timed("compile_reduce_overhead", 0.0), timed("cuda_graph", 3.0)]
+    assert surely_beaten(Speedup(median=2.0, low=1.9, high=2.1), baselines) == ["eager", "compile"]
+    assert surely_beaten(Speedup(median=1.6, low=1.4, high=1.8), baselines) == ["eager"]
+    assert surely_beaten(Speedup(median=1.0, low=0.9, high=1.1), baselines) == []
 
 
 INHERITING = """import abc

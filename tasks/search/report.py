@@ -134,7 +134,7 @@ def _no_result(file: UserFile, baseline: tuple[str, Speedup], unwritten: str, no
 def _less_to_beat(speedup: Speedup, slower: Sequence[str]) -> list[str]:
     return [
         f"A drop-in was judged {in_words(speedup)} over eager, and is faster than {' and '.join(slower)} for sure. "
-        f"With `--baselines {' '.join(slower)}` the same command compares it with no others, and judges nothing twice."
+        f"With `--baselines {' '.join(slower)}` the same command goes on from here and compares it with no others."
     ]
 
 

@@ -36,8 +36,6 @@ class Setup:
     zero_stage: Literal[0, 1, 2, 3] = 0
     offload: Literal["none", "cpu", "nvme"] = "none"
     """Where ZeRO keeps the optimiser's state, and at stage 3 the weights."""
-    keeps_weights: bool = False
-    """Whether at stage 3 the weights that were fetched for the forward pass stay whole for the backward pass."""
     adapter_rank: int | None = None
     """None trains every weight."""
     has_checkpointing: bool = True
@@ -52,8 +50,6 @@ class Setup:
             raise ValueError(f"offload needs zero_stage 2 or 3, not {self.zero_stage}")
         if self.offload == "nvme" and self.zero_stage != 3:
             raise ValueError("offload to nvme needs zero_stage 3")
-        if self.keeps_weights and (self.zero_stage != 3 or self.offload != "none"):
-            raise ValueError("keeps_weights needs zero_stage 3 without offload")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,5 +214,4 @@ def _buffers_bytes(model: Architecture, setup: Setup, trained: int) -> int:
     if setup.zero_stage < 3:
         return buckets
     # The layer that is computed and the one after it, or whatever DeepSpeed may leave gathered if that is more.
-    gathered = model.parameters if setup.keeps_weights else max(2 * model.largest_layer_parameters, _GATHERED)
-    return buckets + 2 * min(model.parameters, gathered)
+    return buckets + 2 * min(model.parameters, max(2 * model.largest_layer_parameters, _GATHERED))
