@@ -6,13 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tasks.variants.attributes import ANY_MODULE, ANYTHING, attributes_given, made_by_torch
 from tasks.variants.kernels.calls import layer_made
 from tasks.variants.kernels.methods import matters_to_nobody
 from tasks.variants.kernels.shapes import Shapes
 from tasks.variants.kernels.values import Layer, Tensor, is_size
+from tasks.variants.names import words
 
 OUT_SHAPE = "out_shape"
 _CONTAINERS = ("Sequential", "ModuleList")
+_HOOKS_OF_TENSORS = ("register_hook", "register_post_accumulate_grad_hook")
+_OF_NO_ACCOUNT = words("data grad requires_grad training")
+"""Attributes, of weights and modules, that change neither what a layer is nor the shapes of its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +63,64 @@ def read_model(code: str) -> Model | None:
     return Model(forward, Shapes(values), arguments)
 
 
-def handed_on(init: ast.FunctionDef) -> Iterator[str]:
-    """Attributes of self that are given to a call which may make other modules of them, or are given hooks."""
+def handed_on(init: ast.AST) -> Iterator[str]:
+    """Attributes of self that are given to a call which may make other modules of them, or are given hooks.
+
+    ANYTHING stands for all of them, where the text does not tell which.
+    """
+    yield from (name for name in hooked(init) if name)
+    statements = {node.value for node in ast.walk(init) if isinstance(node, ast.Expr)}
     for node in ast.walk(init):
         if not isinstance(node, ast.Call) or layer_made(node) in _CONTAINERS:
             continue
-        given = [*node.args, *(word.value for word in node.keywords)]
-        if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("register_"):
-            given.append(node.func.value)
-        for each in given:
+        for each in (*node.args, *(word.value for word in node.keywords)):
             if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
                 yield each.attr
+            elif node in statements and isinstance(each, ast.Attribute) and not _is_about_weights(node, each):
+                yield from filter(None, [_attribute_of_self(each)])
+
+
+def _is_about_weights(call: ast.Call, given: ast.Attribute) -> bool:
+    """Whether a call is given what is within a module only to fill it, as nn.init.zeros_ is."""
+    return ast.unparse(call.func).endswith("_") or given.attr in ("weight", "bias")
+
+
+def hooked(tree: ast.AST) -> Iterator[str]:
+    """Attributes of self that hooks are registered at, or at what is in them; "" is self, and ANYTHING any of them."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=value, attr=name) if name.startswith("register_"):
+                whose = _attribute_of_self(value)
+                if whose or (name.endswith("hook") and name not in _HOOKS_OF_TENSORS):
+                    yield ANYTHING if whose is None else whose
+
+
+def changed(init: ast.FunctionDef) -> Iterator[str]:
+    """Attributes of self that need not be what the first assignment says; ANYTHING where the text does not tell which.
+
+    Those of them that are modules may be handed on or hooked, replaced, or given other attributes.
+    """
+    yield from handed_on(init)
+    local = {name for name in made_by_torch(init) if not name.startswith("self.")}
+    times = Counter[str]()
+    for whose, name in attributes_given(init):
+        owner = _attribute_of_self(ast.parse(whose, mode="eval").body) if whose else None
+        if owner == "":
+            times[name] += 1
+        elif name not in _OF_NO_ACCOUNT and whose not in local:
+            yield ANYTHING if owner is None else owner
+    yield from (name for name, count in times.items() if count > 1)
+    if times[ANYTHING] or times[ANY_MODULE]:
+        yield ANYTHING
+
+
+def _attribute_of_self(node: ast.expr) -> str | None:
+    """The first attribute of a path from self; "" for self itself, and None where no such path is told."""
+    name: str | None = ""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        name = node.attr if isinstance(node, ast.Attribute) and node.attr not in ("_modules", "__dict__") else None
+        node = node.value
+    return name if ast.unparse(node) in ("self", "super()") else None
 
 
 def _stored(function: ast.FunctionDef) -> set[str]:
@@ -166,7 +218,7 @@ def _attributes(
     afterwards, hooked or given another parametrization is not known.
     """
     scope = Shapes({name: value for name, value in scope.values.items() if name not in _stored(init)})
-    changing, unsure = Counter(_changed_attributes(init)), set(handed_on(init))
+    changing, unsure = Counter(_changed_attributes(init)), set(changed(init))
     for statement in init.body:
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]) if changing[name] > 1:
@@ -185,7 +237,7 @@ def _attributes(
                         yield f"self.{name}.{attribute.removeprefix('self.')}", value
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
                 found = scope.of(value)
-                if not (isinstance(found, Layer) and name in unsure):
+                if not (isinstance(found, Layer) and unsure & {name, ANYTHING}):
                     yield f"self.{name}", found
             case ast.Expr(
                 value=ast.Call(

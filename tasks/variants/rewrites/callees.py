@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tasks.variants.attributes import ANY_MODULE, ANYTHING, attributes_given
+from tasks.variants.attributes import ANY_MODULE, ANYTHING, attributes_given, made_by_torch
+from tasks.variants.kernels.model import handed_on, hooked
 from tasks.variants.names import defined_names, used_names, walk
 from tasks.variants.rewrites.forward import returned, statements_of, writes_in_place
 from tasks.variants.rewrites.reading import code_of, dotted_name
@@ -77,6 +78,8 @@ class _File:
     """By the class, how often each attribute of `self` gets a value in its text."""
     given_from_outside: frozenset[str]
     """Attributes that get a value of whatever else has them."""
+    hooked: Mapping[str, frozenset[str]]
+    """By the class, what its text hands on or gives hooks that a call of a module would run."""
 
     @classmethod
     def of(cls, program: cst.Module) -> "_File":
@@ -86,13 +89,21 @@ class _File:
         times.update(each.name.value for node in walk(program) if isinstance(node, cst.Global) for each in node.names)
         once = [each for each in program.body if times[getattr(getattr(each, "name", None), "value", "")] == 1]
         classes = {each.name.value: each for each in once if isinstance(each, cst.ClassDef) and not each.decorators}
-        given = {name: list(_attributes_given(each)) for name, each in classes.items()}
+        given = {name: list(attributes_given(_tree(each))) for name, each in classes.items()}
+        whole = _tree(program)
+        of_torch = made_by_torch(whole)
         return cls(
             times=times,
             functions={each.name.value: each for each in once if isinstance(each, cst.FunctionDef)},
             classes=classes,
             given={name: Counter(found for whose, found in each if whose == "self") for name, each in given.items()},
-            given_from_outside=frozenset(found for whose, found in _attributes_given(program) if whose != "self"),
+            given_from_outside=frozenset(
+                found for whose, found in attributes_given(whole) if whose not in {"self", *of_torch}
+            ),
+            hooked={
+                name: frozenset([*hooked(_tree(each)), *(found for found in hooked(whole) if found == ANYTHING)])
+                for name, each in classes.items()
+            },
         )
 
     def method(self, owner: str, name: str) -> cst.FunctionDef | None:
@@ -105,12 +116,13 @@ class _File:
     def modules(self, owner: str) -> Iterator[tuple[str, str]]:
         """Attributes that hold an object of one of the file's classes from the beginning to the end, and the class."""
         init = self.method(owner, "__init__")
+        unsure = self.hooked[owner].union(handed_on(_tree(init)) if init else ())
         for node in walk(init) if init else ():
             match node:
                 case cst.Assign(
                     targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name("self"), attr=cst.Name(value=name)))],
                     value=cst.Call(func=cst.Name(value=made)),
-                ) if made in self.classes:
+                ) if made in self.classes and not unsure & {name, ANYTHING} and "" not in self.hooked[made]:
                     if self._times_given(owner, name) == 1 and not self._times_given(owner, ANY_MODULE):
                         yield name, made
 
@@ -119,9 +131,8 @@ class _File:
         return sum(self.given[owner][each] + (each in self.given_from_outside) for each in (name, ANYTHING))
 
 
-def _attributes_given(node: cst.ClassDef | cst.Module) -> Iterator[tuple[str, str]]:
-    """Whose attribute gets a value, and which."""
-    return attributes_given(ast.parse(text_of(node) if isinstance(node, cst.Module) else code_of(node)))
+def _tree(node: cst.CSTNode) -> ast.Module:
+    return ast.parse(text_of(node) if isinstance(node, cst.Module) else code_of(node))
 
 
 def _plainly_imported(statement: cst.CSTNode) -> frozenset[str]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import libcst as cst
 
-from tasks.variants.kernels.model import handed_on
+from tasks.variants.attributes import ANYTHING
+from tasks.variants.kernels.model import changed
 from tasks.variants.rewrites.forward import assignment, find_method, positional_parameters_of, returned, statements_of
 from tasks.variants.rewrites.reading import Reader, code_of
 from tasks.variants.rewrites.shapes import Infer, Value, infer
@@ -63,7 +64,8 @@ def _set_by(
     attributes = {name: value for name, value in local.items() if name.startswith("self.")}
     (function,) = ast.parse(code_of(init)).body
     assert isinstance(function, ast.FunctionDef)
-    for attribute in modules.keys() & {f"self.{name}" for name in handed_on(function)}:
+    unsure = {f"self.{name}" for name in changed(function)}
+    for attribute in modules if f"self.{ANYTHING}" in unsure else modules.keys() & unsure:
         modules[attribute] = Term(f"{modules[attribute].head}, handed on")  # which has parameters too
     attributes |= _parameters_of_modules(modules, local)
     for attribute, made in list(modules.items()):
