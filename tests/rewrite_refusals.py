@@ -5,6 +5,40 @@ from tests.rewrite_texts import LINEAR, MATRIX, SCAN, SERIES, one, three, two
 LAYER = {"init": LINEAR, "init_arguments": "6, 6"}
 HOOKED = {**LAYER, "init": f"{LINEAR}\nself.linear.register_forward_hook(lambda *_: None)"}
 HANDED_ON = {**LAYER, "init": f"{LINEAR}\nnn.utils.spectral_norm(self.linear)"}
+CHANGED = {
+    "hooks its children": "for m in self.children():\n    m.register_forward_hook(lambda *_: None)",
+    "hooks all in it": "self.apply(lambda m: m.register_forward_hook(lambda *_: None) and None)",
+    "hooks its layer under another name": "layer = self.linear\nlayer.register_forward_hook(lambda *_: None)",
+    "gives its layer another forward": "self.linear.forward = torch.neg",
+    "takes the bias from its layer": "self.linear.bias = None",
+    "takes the bias from its layer by name": "setattr(self.linear, 'bias', None)",
+    "takes the bias from all in it": "for m in self.modules():\n    m.bias = None",
+    "adds another layer in its place": "self.add_module('linear', nn.Linear(size0, size1, bias=False))",
+    "adds one of a computed name": "self.add_module('lin' + 'ear', nn.Linear(size0, size1, bias=False))",
+    "sets another layer in its place": "setattr(self, 'linear', nn.Linear(size0, size1, bias=False))",
+    "sets one of a computed name": "setattr(self, 'lin' + 'ear', nn.Linear(size0, size1, bias=False))",
+    "sets another layer by a starred tuple": "setattr(*(self, 'linear'), nn.Linear(size0, size1, bias=False))",
+    "stores another layer in its place": "self._modules['linear'] = nn.Linear(size0, size1, bias=False)",
+    "may have another layer": "if size0 > 2:\n    self.linear = nn.Linear(size0, size1, bias=False)",
+}
+WITHIN = """
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+"""
+CHANGED_WITHIN = {
+    "hooks a layer of its block": "self.block.linear.register_forward_hook(lambda *_: None)",
+    "hands a layer of its block on": "nn.utils.spectral_norm(self.block.linear)",
+    "replaces a layer of its block": "self.block.linear = nn.Linear(6, 6, bias=False)",
+}
+
+
+def with_block(lines: str) -> str:
+    source = one("return self.block.linear(x)", init=f"self.block = Block(size0)\n{lines}", init_arguments="6, 6")
+    return source.replace("\nclass Model(", f"{WITHIN}\n\nclass Model(", 1)
+
+
 BLOCKS_OF_ROWS = "torch.randn(99, 999)"
 
 PRODUCTS = [
@@ -26,6 +60,11 @@ FUSIONS = [
     ("call_silu", two(MATRIX, MATRIX, "return a * torch.sigmoid(b)"), "gates something else"),
     ("linear_by_addmm", one("return self.linear(x)", **HOOKED), "hooks its layer"),
     ("linear_by_addmm", one("return self.linear(x)", **HANDED_ON), "hands its layer on"),
+    *(
+        ("linear_by_addmm", one("return self.linear(x)", **{**LAYER, "init": f"{LINEAR}\n{lines}"}), what)
+        for what, lines in CHANGED.items()
+    ),
+    *(("linear_by_addmm", with_block(lines), what) for what, lines in CHANGED_WITHIN.items()),
     ("call_lerp", one("return x * (1 - self.w) + self.w / x.shape[-1]", init="self.w = 0.1"), "mixes in a number"),
     ("call_silu", one("F = x * 2.0\nreturn F * torch.sigmoid(F)"), "calls something of its own F"),
     ("call_amax", two(MATRIX, MATRIX, "return torch.max(a, b)[0]"), "takes the larger of two"),

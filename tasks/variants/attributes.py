@@ -48,8 +48,8 @@ def made_by_torch(tree: ast.AST) -> frozenset[str]:
 
 def _is_new_of_torch(value: ast.expr) -> bool:
     match value:
-        case ast.Call(func=ast.Attribute(value=place, attr=name)):
-            return ast.unparse(place) in ("nn", "torch.nn") and name[:1].isupper()
+        case ast.Call(func=ast.Attribute(value=place)):
+            return ast.unparse(place) in ("nn", "torch.nn")
     return False
 
 

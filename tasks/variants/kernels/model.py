@@ -76,13 +76,13 @@ def handed_on(init: ast.AST) -> Iterator[str]:
         for each in (*node.args, *(word.value for word in node.keywords)):
             if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
                 yield each.attr
-            elif node in statements and isinstance(each, ast.Attribute) and not _is_about_weights(node, each):
-                yield from filter(None, [_attribute_of_self(each)])
+            elif node in statements and not _is_about_weights(node, each) and (owner := _attribute_of_self(each)):
+                yield owner
 
 
-def _is_about_weights(call: ast.Call, given: ast.Attribute) -> bool:
+def _is_about_weights(call: ast.Call, given: ast.expr) -> bool:
     """Whether a call is given what is within a module only to fill it, as nn.init.zeros_ is."""
-    return ast.unparse(call.func).endswith("_") or given.attr in ("weight", "bias")
+    return ast.unparse(call.func).endswith("_") or getattr(given, "attr", "") in ("weight", "bias")
 
 
 def hooked(tree: ast.AST) -> Iterator[str]:
@@ -104,7 +104,11 @@ def changed(init: ast.FunctionDef) -> Iterator[str]:
     local = {name for name in made_by_torch(init) if not name.startswith("self.")}
     times = Counter[str]()
     for whose, name in attributes_given(init):
-        owner = _attribute_of_self(ast.parse(whose, mode="eval").body) if whose else None
+        match ast.parse(f"[{whose}]", mode="eval").body:
+            case ast.List(elts=[node]):  # which may be starred
+                owner = _attribute_of_self(node)
+            case _:
+                owner = None
         if owner == "":
             times[name] += 1
         elif name not in _OF_NO_ACCOUNT and whose not in local:

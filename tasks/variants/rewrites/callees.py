@@ -79,7 +79,7 @@ class _File:
     given_from_outside: frozenset[str]
     """Attributes that get a value of whatever else has them."""
     hooked: Mapping[str, frozenset[str]]
-    """By the class, what its text hands on or gives hooks that a call of a module would run."""
+    """By the class, which attributes of `self` may have hooks, which a body put in would not run; "" is `self`."""
 
     @classmethod
     def of(cls, program: cst.Module) -> "_File":
