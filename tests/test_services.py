@@ -215,6 +215,15 @@ def test_a_running_service_is_not_moved_to_another_port_unasked(running):
     assert state(one, folder) == RUNNING
 
 
+def test_how_a_service_is_is_asked_where_it_runs_whatever_port_is_wanted_now(running):
+    folder, start = running
+    one = fake("one")
+    start(one)
+    elsewhere = replace(one, port=free_ports(1)[0])
+    assert state(elsewhere, folder) == RUNNING
+    assert one.url in table([elsewhere], folder)
+
+
 def test_the_table_has_a_line_for_each_service(running):
     folder, start = running
     one, two = fake("one"), fake("two")

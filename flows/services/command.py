@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urljoin
 
 from flows.project import project_folder
 from flows.services.processes import all_recorded, forget, leads, log_of, port_holder, recorded, start, stop
@@ -70,7 +71,7 @@ def state(service: Service, folder: Path) -> str:
         return STOPPED
     if not leads(record):
         return DEAD
-    return RUNNING if _answers(service) else SILENT
+    return RUNNING if _answers(urljoin(record.url, service.health_path)) else SILENT
 
 
 def table(wanted: Sequence[Service], folder: Path) -> str:
@@ -121,7 +122,7 @@ def _await_health(service: Service, folder: Path, timeout_s: float) -> None:
     record = recorded(service.name, folder)
     assert record is not None, service.name
     end = time.monotonic() + timeout_s
-    while not _answers(service):
+    while not _answers(service.health_url):
         if not leads(record):
             raise MachineError(f"{service.name} ended at its start. {_last_words(service, folder)}")
         if time.monotonic() > end:
@@ -138,9 +139,9 @@ def _last_words(service: Service, folder: Path) -> str:
     return "\n  ".join([f"The end of {log}:", *lines])
 
 
-def _answers(service: Service) -> bool:
+def _answers(address: str) -> bool:
     try:
-        with urllib.request.urlopen(service.health_url, timeout=ANSWER_S) as answer:
+        with urllib.request.urlopen(address, timeout=ANSWER_S) as answer:
             return bool(answer.status == 200)
     except (OSError, ValueError):
         return False
