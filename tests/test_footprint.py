@@ -6,15 +6,25 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, DeepseekV3Config, Qwen2Config
+from transformers import AutoModelForCausalLM, DeepseekV3Config, LlamaConfig, Qwen2Config
 
 from flows.cli import main
 from flows.commands.fits import fits_table
 from tasks.training.architectures import ARCHITECTURES, Architecture, Experts, Latent
-from tasks.training.footprint import Setup, activations_bytes, cache_bytes, first_that_fits, footprint, sampling_bytes
+from tasks.training.footprint import (
+    Setup,
+    activations_bytes,
+    all_stages_bytes,
+    cache_bytes,
+    first_that_fits,
+    footprint,
+    sampling_bytes,
+)
 
 QWEN_7B = ARCHITECTURES["Qwen2.5-Coder-7B"]
+LLAMA_70B = ARCHITECTURES["Llama-3.3-70B"]
 DEEPSEEK = ARCHITECTURES["DeepSeek-V3"]
+LLAMAS = [replace(LLAMA_70B, layers=layers) for layers in range(1, 81)]
 GB = 1_000_000_000
 ALONE = Setup(gpus=1, tokens=4096)
 
@@ -31,7 +41,7 @@ def on_meta(shape: Architecture) -> torch.nn.Module:
         "tie_word_embeddings": shape.is_tied,
     }
     if shape.latent is None or shape.experts is None:
-        config = Qwen2Config(**common)
+        config = Qwen2Config(**common) if shape.has_attention_bias else LlamaConfig(**common)
     else:
         config = DeepseekV3Config(
             **common,
@@ -154,6 +164,22 @@ def test_sampling_holds_the_whole_model_and_under_zero_3_a_share_of_the_state_be
     assert sampling(replace(shared, weights="float32"), amid_training=False) > 1.9 * between
 
 
+def test_all_stages_take_the_whole_model_of_every_gpu_however_many_share_it():
+    many = Setup(gpus=4096, tokens=8192, zero_stage=3, offload="cpu")
+    assert footprint(LLAMA_70B, many).total_bytes < 80 * GB
+    assert all_stages_bytes(LLAMA_70B, many) > 2 * LLAMA_70B.parameters
+    few = Setup(gpus=2, tokens=8192, zero_stage=3)
+    assert all_stages_bytes(QWEN_7B, few) > footprint(QWEN_7B, few).total_bytes
+    alone = replace(few, gpus=1, zero_stage=0, weights="float32")  # all is whole, so that learning takes the most
+    assert all_stages_bytes(QWEN_7B, alone) == footprint(QWEN_7B, alone).total_bytes
+
+
+def test_a_prompt_takes_as_much_as_an_answer_or_more():
+    sampling = partial(sampling_bytes, QWEN_7B, ALONE, completions=1, amid_training=False)
+    prompt = sampling(prompt_tokens=4000, completion_tokens=0)
+    assert prompt > sampling(prompt_tokens=3000, completion_tokens=1000) > 0
+
+
 def test_generation_keeps_keys_and_values_or_what_they_are_made_of():
     assert cache_bytes(QWEN_7B, 1) == 2 * 28 * 2 * 4 * 128
     assert cache_bytes(DEEPSEEK, 1) == 2 * 61 * (512 + 64)
@@ -183,13 +209,23 @@ def test_the_first_setup_that_fits_is_chosen_and_none_if_none_does():
     assert first_that_fits(QWEN_7B, setups, **ample | {"memory_bytes": 1 * GB}) is None
 
 
+def test_a_setup_that_fits_learning_may_not_fit_all_stages():
+    setups = [Setup(gpus=count, tokens=8192, zero_stage=3) for count in (2, 4)]
+    fits = partial(first_that_fits, setups=setups, memory_bytes=80 * GB, host_memory_bytes=0)
+    assert fits(QWEN_7B) == setups[0]
+    assert fits(QWEN_7B, samples=True) == setups[1]
+    assert fits(ARCHITECTURES["Qwen2.5-Coder-14B"]) == setups[1]
+    assert fits(ARCHITECTURES["Qwen2.5-Coder-14B"], samples=True) is None
+
+
 def test_the_command_prints_a_row_for_every_model_and_way(capsys):
     assert main(["fits", "--memory-gb", "80", "--context", "4096"]) == 0
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert len(rows) == 2 + 4 * len(ARCHITECTURES)
-    assert rows[0][-1] == "80 GB |"
-    (whole,) = [row for row in rows if row[0] == "| Qwen2.5-Coder-1.5B" and row[2] == "whole"]
-    assert whole[-1] == "1 |"
+    assert rows[0][-2:] == ["80 GB, sft", "80 GB, all stages |"]
+    whole = {row[0].removeprefix("| "): row[-2:] for row in rows if row[2] == "whole"}
+    assert whole["Qwen2.5-Coder-1.5B"] == ["1", "1 |"]
+    assert whole["Llama-3.3-70B"][-1] == "- |"
 
 
 @pytest.mark.parametrize("number", ["0", "-3", "80.5"])
@@ -203,3 +239,20 @@ def test_numbers_that_make_no_sense_are_wrong_usage(capsys, option, number):
 
 def test_the_table_in_the_documentation_is_the_command_s():
     assert fits_table() in Path("docs/training.md").read_text()
+
+
+def test_the_largest_models_in_the_documentation_are_the_formula_s():
+    text = " ".join(Path("docs/training.md").read_text().split())
+    largest = {}
+    for offload, gpus in (("cpu", 1), ("none", 128)):
+        setup = Setup(gpus=gpus, tokens=8192, zero_stage=3, offload=offload)
+        taken = {shape.parameters: all_stages_bytes(shape, setup) for shape in LLAMAS}
+        largest[offload] = [
+            round(max(weights for weights, peak in taken.items() if peak <= memory * GB) / GB)
+            for memory in (24, 80, 141)
+        ]
+    assert "{} billion weights on GPUs of 24 GB, {} on 80 GB and {} on 141 GB".format(*largest["cpu"]) in text
+    assert "it has {}, {} and {} billion".format(*largest["none"]) in text
+    alone = Setup(gpus=1, tokens=8192, zero_stage=3, offload="cpu")
+    needed = [-(-all_stages_bytes(ARCHITECTURES[name], alone) // GB) for name in ("Llama-3.3-70B", "Qwen2.5-72B")]
+    assert "needs GPUs of {} GB, Qwen2.5-72B of {} GB".format(*needed) in text

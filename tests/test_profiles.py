@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tasks.errors import ParamsError
 from tasks.judge.baselines import NEED_CUDA
 from tasks.params import Params, apply_profile, load_params, read_document
 from tasks.params.consistency import BASELINES_OF_GPUS
+from tasks.problems.catalogue import load_problems
+from tasks.problems.problem import Split
 from tasks.training.architectures import ARCHITECTURES, Architecture
 from tasks.training.footprint import Setup, footprint, sampling_bytes
 
@@ -116,6 +119,21 @@ def test_what_a_profile_takes_is_in_the_documentation(chosen, name):
     )
     row = " | ".join(f"{taken[key] / GB:.0f}" for key in keys)
     assert f"| `{name}` | {row} | {GPU_GB[name]} |" in Path("docs/training.md").read_text()
+
+
+def test_how_many_answers_the_cluster_asks_for_is_in_the_documentation(chosen):
+    params = chosen("cluster")
+    problems = load_problems(params.problems).values()
+    train = sum(problem.split is Split.TRAIN for problem in problems)
+    improved, rewarded = params.self_supervised, params.contrastive_rl
+    factors = (
+        (train, improved.samples_per_problem, improved.iterations),
+        (len(problems), 1 + params.evaluate.samples_per_problem, 3),
+        (rewarded.steps, rewarded.prompts_per_step, rewarded.group_size),
+    )
+    text = Path("docs/training.md").read_text()
+    for each in factors:
+        assert f"{' x '.join(map(str, each))} = {prod(each):,}" in text
 
 
 def test_every_profile_for_a_gpu_is_said_to_be_for_one_of_that_memory():

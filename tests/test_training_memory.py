@@ -1,15 +1,18 @@
 """A batch that does not fit into memory is computed in parts, to the same gradient."""
 
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 import torch
 from trl import GRPOTrainer
 
 from tasks.errors import MachineError, TrainingError
+from tasks.params import EngineParams
+from tasks.training import grpo_trainer, team
 from tasks.training.generation import Sampler, Written
 from tasks.training.grpo_trainer import ContrastiveTrainer
-from tasks.training.loading import place_model
+from tasks.training.loading import on_gpu, place_model
 from tasks.training.policy import Policy
 from tasks.training.sampling import sample
 from tests import test_sft
@@ -138,14 +141,31 @@ def test_an_optimiser_that_does_not_fit_says_what_to_change(tmp_path, monkeypatc
         test_sft.train(tmp_path)
 
 
-def test_a_model_that_does_not_fit_says_what_to_change(monkeypatch):
-    class Large:
-        def cuda(self, number: int) -> None:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+class Large:
+    def cuda(self, number: int) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
 
+
+@pytest.mark.parametrize(
+    ("zero_stage", "put"), [(0, partial(place_model, attention=None)), (3, lambda model: on_gpu(model).__enter__())]
+)
+def test_a_model_that_does_not_fit_says_what_to_change(monkeypatch, zero_stage, put):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    with pytest.raises(MachineError, match=r"the policy's model does not fit.*Choose a smaller policy\.model"):
-        place_model(Large(), None)
+    monkeypatch.setattr(team, "_joined", team.Team(engine=EngineParams(zero_stage=zero_stage)))
+    with pytest.raises(MachineError, match=r"the policy's model does not fit.*Choose a smaller policy\.model") as said:
+        put(Large())
+    assert "whole on every GPU that samples, under ZeRO-3 too" in str(said.value)
+    assert "zero_stage: 3" not in str(said.value)
+
+
+def test_a_model_that_is_not_whole_beside_its_state_says_what_to_change(monkeypatch):
+    monkeypatch.setattr(team, "_joined", team.Team(engine=EngineParams(zero_stage=3)))
+    monkeypatch.setattr(grpo_trainer, "unwrap_model_for_generation", Mock(side_effect=torch.OutOfMemoryError("full")))
+    with (
+        pytest.raises(MachineError, match=r"the whole model, beside .* does not fit.*engine\.offload"),
+        ContrastiveTrainer._whole_model(Mock()),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("step", [1, 2])

@@ -1,4 +1,4 @@
-"""The command `cuda-l1 fits`: which models can be trained on how many GPUs of which memory, by calculation.
+"""The command `cuda-l1 fits`: which models go through which stages on how many GPUs of which memory, by calculation.
 
 Imports at the top stay light.
 """
@@ -24,13 +24,18 @@ _NOTE = """\
 Calculated, not measured: the fewest GPUs, in powers of two, with one example of {context} tokens at a time on each and
 activations checkpointed. "1" alone is without ZeRO. Offloaded is ZeRO-3 with weights and optimiser in the host's
 memory, of which each GPU has {host} GB, or on NVMe, of which each GPU then takes what stands there. Adapters are of
-rank {rank}. The command is `cuda-l1 fits`.
+rank {rank}. "-" is on no number of GPUs, up to {most}. The command is `cuda-l1 fits`.
+
+The first number is for `sft` alone, the second for all stages. `self_supervised`, `contrastive_rl` and `evaluate`
+sample: a GPU that does holds the whole model, whatever ZeRO and offload do, and in `contrastive_rl` its share of the
+rest beside it. Nothing here splits one matrix over GPUs (tensor parallelism). One answer is sampled at a time, of
+{context} tokens with its prompt, and `contrastive_rl.kl_beta` is 0.
 """
 
 
 def add_fits_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the command with the parser of the command line."""
-    parser = commands.add_parser("fits", help="which models train on how many GPUs, by calculation", epilog=EXIT_CODES)
+    parser = commands.add_parser("fits", help="which models fit on how many GPUs, by calculation", epilog=EXIT_CODES)
     parser.add_argument("--memory-gb", type=positive, nargs="+", default=MEMORY_GB, metavar="GB", help="of a GPU")
     parser.add_argument("--host-gb", type=positive, default=HOST_GB, metavar="GB", help="of the host, for each GPU")
     parser.add_argument(
@@ -47,18 +52,22 @@ def fits_table(
     context_tokens: int = CONTEXT_TOKENS,
     rank: int = RANK,
 ) -> str:
-    """The table in Markdown: a row for each model and way of training it, a column for each kind of GPU."""
-    header = ["model", "parameters", "trained", *(f"{memory} GB" for memory in memory_gb)]
+    """The table in Markdown: a row for each model and way of training it, two columns for each kind of GPU."""
+    columns = [(memory, samples) for memory in memory_gb for samples in (False, True)]
+    titles = (f"{memory} GB, {'all stages' if samples else 'sft'}" for memory, samples in columns)
+    header = ["model", "parameters", "trained", *titles]
     lines = [header, ["---"] * len(header)]
     for model in ARCHITECTURES.values():
         for way, setups in _ways(context_tokens, rank).items():
             chosen = [
-                first_that_fits(model, setups, memory_bytes=memory * GB, host_memory_bytes=host_gb * GB)
-                for memory in memory_gb
+                first_that_fits(
+                    model, setups, memory_bytes=memory * GB, host_memory_bytes=host_gb * GB, samples=samples
+                )
+                for memory, samples in columns
             ]
             cells = ["-" if setup is None else ", ".join(_words(model, setup)) for setup in chosen]
             lines.append([model.name, f"{model.parameters / GB:.2f} B", way, *cells])
-    note = _NOTE.format(context=context_tokens, host=host_gb, rank=rank)
+    note = _NOTE.format(context=context_tokens, host=host_gb, rank=rank, most=GPUS[-1])
     return "\n".join([note, *(f"| {' | '.join(line)} |" for line in lines), ""])
 
 

@@ -1,8 +1,10 @@
 """Shapes of known language models in plain numbers: how many weights they have, and where. Needs no network."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _QWEN = "Qwen2.5-Coder technical report, arXiv:2409.12186, table 1; vocabulary as padded in the models' config.json"
+_QWEN_72B = "Qwen2.5 technical report, arXiv:2412.15115, table 1; widths from config.json of Qwen2.5-72B-Instruct"
+_LLAMA = "The Llama 3 herd of models, arXiv:2407.21783, table 3; vocabulary as in config.json of Llama-3.3-70B-Instruct"
 _DEEPSEEK = "DeepSeek-V3 technical report, arXiv:2412.19437, section 4.2, without the module for multi-token prediction"
 
 
@@ -166,6 +168,20 @@ ARCHITECTURES = {
         _qwen("7B", 3_584, 18_944, 28, 28, 4),
         _qwen("14B", 5_120, 13_824, 48, 40, 8),
         _qwen("32B", 5_120, 27_648, 64, 40, 8),
+        Architecture(
+            name="Llama-3.3-70B",
+            source=_LLAMA,
+            hidden=8_192,
+            intermediate=28_672,
+            layers=80,
+            heads=64,
+            key_value_heads=8,
+            head_size=128,
+            vocab=128_256,
+            positions=131_072,
+            is_tied=False,
+        ),
+        replace(_qwen("72B", 8_192, 29_568, 80, 64, 8), name="Qwen2.5-72B", source=_QWEN_72B),
         Architecture(
             name="DeepSeek-V3",
             source=_DEEPSEEK,

@@ -7,6 +7,7 @@ measured points may differ by what an allocator wastes.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from tasks.training.architectures import Architecture
@@ -155,23 +156,34 @@ def sampling_bytes(
     return round((held + cached + read) * (1 + _FRAGMENTATION)) + _CONTEXT_BYTES
 
 
+def all_stages_bytes(model: Architecture, setup: Setup) -> int:
+    """The peak on a GPU over all stages, of which those that sample write one completion at a time.
+
+    The setup's tokens are then its prompt's and its own. They are counted as a prompt's, which take more.
+    """
+    sampling = partial(sampling_bytes, model, setup, completions=1, prompt_tokens=setup.tokens, completion_tokens=0)
+    return max(footprint(model, setup).total_bytes, *(sampling(amid_training=amid) for amid in (False, True)))
+
+
 def cache_bytes(model: Architecture, tokens: int) -> int:
     """What generation keeps of so many tokens, all completions written side by side counted, in bfloat16."""
     return 2 * model.layers * model.cached_width * tokens
 
 
 def first_that_fits(
-    model: Architecture, setups: Iterable[Setup], *, memory_bytes: int, host_memory_bytes: int
+    model: Architecture, setups: Iterable[Setup], *, memory_bytes: int, host_memory_bytes: int, samples: bool = False
 ) -> Setup | None:
     """The first of the setups that fits into GPUs of that memory and such a share of the host's; None if none does.
 
     Args:
         memory_bytes: of a GPU.
         host_memory_bytes: for each GPU of a host.
+        samples: whether all stages have to fit, not those alone that learn from examples.
     """
     for setup in setups:
         taken = footprint(model, setup)
-        if taken.total_bytes <= memory_bytes and taken.host_bytes <= host_memory_bytes:
+        peak = all_stages_bytes(model, setup) if samples else taken.total_bytes
+        if peak <= memory_bytes and taken.host_bytes <= host_memory_bytes:
             return setup
     return None
 

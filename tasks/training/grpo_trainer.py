@@ -3,7 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +215,13 @@ class ContrastiveTrainer(PartedBatches, GRPOTrainer):
     def _whole_model(self) -> Iterator[PreTrainedModel]:
         """The model with all its weights, of which ZeRO-3 gives every process a part."""
         if team().engine.zero_stage == 3:
-            with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
+            with ExitStack() as gathered:
+                with said_to_be_too_large(
+                    "the whole model, beside a share of its state,",
+                    remedy="Set engine.offload or more engine.processes, or choose a smaller policy.model",
+                ):
+                    whole = unwrap_model_for_generation(self.model_wrapped, self.accelerator)
+                    model = gathered.enter_context(whole)
                 yield model
         else:
             yield self._policy.model

@@ -103,7 +103,11 @@ def on_gpu(model: Any) -> Iterator[None]:
 
 
 def _put_on_gpu(model: Any) -> None:
-    remedy = "Choose a smaller policy.model, policy.weights: bfloat16 with adapters, or engine.zero_stage: 3"
+    # ZeRO-3 would only put it off: the next stage samples.
+    remedy = (
+        "It is whole on every GPU that samples, under ZeRO-3 too. Choose a smaller policy.model, or policy.weights: "
+        "bfloat16 with adapters or with engine.zero_stage"
+    )
     with said_to_be_too_large("the policy's model", remedy=remedy):
         model.cuda(int(os.environ.get("LOCAL_RANK", 0)))
 
