@@ -1,12 +1,15 @@
 """The processes of a team beside its first: they wait for the first's work and do their part of it.
 
 The stage's own process starts those of its machine. On the other machines of engine.nodes a person or a scheduler
-starts them, in the same folder on a disk they share and with the same params.yaml:
+starts this command once, in the same folder on a disk they share. It follows one stage after the other, until it is
+ended:
 
     python -m flows.following --node 1
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -14,17 +17,28 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
-from flows.ancestors import end_with_ancestors
+from flows.ancestors import GRACE_S, end_with_ancestors
 from flows.engine import say
+from flows.parts.gathering import ALL_HERE, CONNECT_S, FOLDER, GATHERING_POLL_S, Invitation, why_unreachable
 from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
 from tasks.params import EngineParams, load_params
+
+if TYPE_CHECKING:
+    from tasks.training.team import Team
+
+POLL_S = 0.5
+LOST = 75
+"""Exit status of a process whose stage is gone: another run of the stage may be followed."""
 
 
 def let_blocks_of_memory_grow() -> None:
@@ -51,18 +65,25 @@ def start(engine: EngineParams, *, number: int, address: str, log: Path) -> subp
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m flows.following", description="train with another machine's stage")
-    parser.add_argument("--node", type=int, help="which of engine.nodes this is; the stage itself runs on node 0")
+    parser = argparse.ArgumentParser(
+        prog="python -m flows.following", description="train with another machine's stages, one after the other"
+    )
+    parser.add_argument("--node", type=int, help="which of engine.nodes this is; the stages themselves run on node 0")
     parser.add_argument("--orders", type=json.loads, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.orders is None:
         try:
-            engine = load_params().engine
-            _require_node(parser, engine, chosen.node)
-            _run_node(engine, chosen.node)
+            _require_node(parser, load_params().engine, chosen.node)
+            signal.signal(signal.SIGTERM, _ask_to_end)
+            _follow_stages(chosen.node)
+        except PreemptedError as error:
+            say(f"node {chosen.node}: {error}")
+            sys.exit(143)
+        except KeyboardInterrupt:
+            say(f"node {chosen.node}: interrupted")
+            sys.exit(130)
         except CudaL1Error as error:
             sys.exit(f"{type(error).__name__}: {error}")
-        return
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != chosen.orders["parent"]:
         sys.exit("the process that wanted to be followed is gone")
@@ -73,28 +94,54 @@ def main() -> None:
 def _follow(engine: EngineParams, *, number: int, address: str) -> None:
     """Do what the first process says until it says that there is no more."""
     let_blocks_of_memory_grow()
-    import torch
-    from torch.distributed import TCPStore
+    from torch.distributed import DistError, TCPStore
 
     from tasks.training.team import JOIN_S, join, leave
 
     host, _, port = address.rpartition(":")
-    patience = timedelta(seconds=JOIN_S)
-    store = TCPStore(host, int(port), engine.size, False, timeout=patience, wait_for_workers=False)
-    team = join(engine, number=number, store=store)
+    try:
+        patience = timedelta(seconds=CONNECT_S)
+        store = TCPStore(host, int(port), engine.size, False, timeout=patience, wait_for_workers=False)
+    except DistError as error:
+        say(f"the stage is gone from {address}: {error}")
+        sys.exit(LOST)
+    store.set_timeout(timedelta(seconds=JOIN_S))
     heartbeats = Heartbeats(store, number=number, watched=[0])
     threading.Thread(target=_end_without_first, args=(heartbeats,), name="team", daemon=True).start()
+    try:
+        while not store.check([ALL_HERE]):
+            time.sleep(GATHERING_POLL_S)
+        _work(join(engine, number=number, store=store))
+        heartbeats.end()
+        leave()
+    except PreemptedError as error:
+        say(str(error))
+    except CudaL1Error:
+        raise  # said by the training itself, in all processes
+    except RuntimeError as error:
+        # The stage sees a process of its own machine end. One elsewhere waits: what broke may be the team.
+        if number < engine.processes or not _falls_silent(heartbeats):
+            raise
+        say(f"the team is lost: {error}")
+        os._exit(LOST)
+
+
+def _work(team: "Team") -> None:
+    import torch
+
     while (job := team.agreed(None)) is not None:
         torch.set_num_threads(job.threads)
         # Mapped, not read: what all processes of a machine start from is in its memory once.
         function, arguments, named = torch.load(job.path, map_location="cpu", mmap=True, weights_only=False)
-        try:
-            function(*arguments, **named)
-        except PreemptedError as error:
-            say(str(error))
-            return
-    heartbeats.end()
-    leave()
+        function(*arguments, **named)
+
+
+def _falls_silent(heartbeats: Heartbeats) -> bool:
+    """Whether the first process ends, as it does when it notices that it has lost any of the others."""
+    until = time.monotonic() + LOST_S + 8 * BEAT_S
+    while (is_there := heartbeats.lost(silent_s=3 * BEAT_S) is None) and time.monotonic() < until:
+        time.sleep(POLL_S)
+    return not is_there
 
 
 def _end_without_first(heartbeats: Heartbeats) -> None:
@@ -104,7 +151,7 @@ def _end_without_first(heartbeats: Heartbeats) -> None:
         if heartbeats.has_ended:
             return
     say(f"training process 0, on node 0, has not been heard of for {LOST_S:.0f} s: this one cannot go on without it")
-    os._exit(1)
+    os._exit(LOST)
 
 
 def _require_node(parser: argparse.ArgumentParser, engine: EngineParams, node: int | None) -> None:
@@ -115,21 +162,104 @@ def _require_node(parser: argparse.ArgumentParser, engine: EngineParams, node: i
         parser.error(f"--node must be 1 to {engine.nodes - 1}, not {node}; the stage itself runs on node 0")
 
 
-def _run_node(engine: EngineParams, node: int) -> None:
+def _ask_to_end(number: int, frame: FrameType | None) -> NoReturn:
+    raise PreemptedError("the machine asked this process to end (SIGTERM); the same command follows again")
+
+
+def _follow_stages(node: int) -> NoReturn:
     end_with_ancestors()
+    with _only_one(node):
+        while True:
+            invitation = _awaited(node)
+            say(f"node {node}: following {invitation.folder}")
+            _follow_stage(invitation, node)
+
+
+@contextmanager
+def _only_one(node: int) -> Iterator[None]:
+    """Hold the node's lock: with two of one number, both would be waited for and neither heard."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / f"node-{node}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MachineError(
+                f"node {node} is followed by another command already; give each machine a number of its own"
+            ) from None
+        yield
+
+
+def _awaited(node: int) -> Invitation:
+    """What the next stage that trains says of itself; until there is one, what is waited for, whenever that changes."""
+    said = None
+    while True:
+        words = f"waiting in {Path.cwd()} for a stage that trains, until this is ended by Ctrl-C or SIGTERM"
+        if invitation := Invitation.read():
+            assert invitation.engine.address is not None, "several nodes have one"
+            reason = why_unreachable(invitation.engine.address)
+            if reason is None:
+                invitation.require_fit(node)
+                return invitation
+            words += (
+                f"; nobody answers at {invitation.engine.address}, where {invitation.folder} has waited ({reason}): "
+                f"unless it was ended, change engine.address, or let this machine reach it"
+            )
+        if words != said:
+            say(f"node {node}: {words}")
+            said = words
+        time.sleep(POLL_S)
+
+
+def _follow_stage(invitation: Invitation, node: int) -> None:
+    """Do this machine's part of a stage to its end, or until the stage is lost.
+
+    Raises:
+        MachineError: if a process fails, so that another run of the stage would fail too.
+    """
+    engine, stage = invitation.engine, invitation.folder
     assert engine.address is not None, "several nodes have one"
-    logs = Path("work/following")
-    logs.mkdir(parents=True, exist_ok=True)
-    processes = {}
-    with ExitStack() as stack:
+    processes: dict[int, subprocess.Popen[bytes]] = {}
+    try:
         for number in range(node * engine.processes, (node + 1) * engine.processes):
-            log = logs / f"process-{number}.log"
-            process = stack.enter_context(start(engine, number=number, address=engine.address, log=log))
-            processes[number] = process
+            log = FOLDER / f"process-{number}.log"
+            processes[number] = start(engine, number=number, address=engine.address, log=log)
+        while None in (polled := [process.poll() for process in processes.values()]) and not any(polled):
+            time.sleep(POLL_S)
+    except (PreemptedError, KeyboardInterrupt):
+        say(f"node {node}: ending {stage}, with a checkpoint if it trains; {GRACE_S:.0f} s at most")
+        _ask(processes.values())
+        raise
+    finally:
+        kill(processes.values())
     statuses = {number: process.returncode for number, process in processes.items()}
+    if any(status > 0 and status != LOST for status in statuses.values()):
+        raise MachineError(
+            f"processes of node {node} failed, see {FOLDER}: exit statuses {statuses}; mend that, start this again, "
+            f"and run the stage again"
+        )
     if any(statuses.values()):
-        raise MachineError(f"processes of node {node} failed, see {logs}: exit statuses {statuses}")
-    say(f"node {node}: done")
+        say(f"node {node}: {stage} is lost, see {FOLDER}; once it runs again, it goes on from its newest checkpoint")
+    else:
+        say(f"node {node}: {stage} has ended")
+
+
+def _ask(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Ask them to end, and give them the time for a checkpoint."""
+    for process in processes:
+        process.terminate()
+    until = time.monotonic() + GRACE_S
+    for process in processes:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(until - time.monotonic())
+
+
+def kill(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """End those that are there at once, and what they have started."""
+    for process in processes:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 if __name__ == "__main__":

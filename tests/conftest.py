@@ -22,6 +22,7 @@ TAKE_MINUTES = {
     "test_asked_to_end",
     "test_exact_resume",
     "test_faults_retrain",
+    "test_followed_stages",
     "test_killed_stages",
     "test_lost_teams",
     "test_optimize_killed",

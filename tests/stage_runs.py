@@ -3,9 +3,12 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -94,6 +97,57 @@ def run(
         timeout=LIMIT_S,
         check=False,
     )
+
+
+class Started:
+    """A command that runs meanwhile, and what it has said."""
+
+    def __init__(self, root: Path, arguments: Sequence[str]) -> None:
+        self._log = root / f"{'-'.join(arguments)}.log"
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", *arguments],
+            cwd=root,
+            env={name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "PYTHONPATH")},
+            stdout=self._log.open("wb"),
+            stderr=subprocess.STDOUT,
+        )
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def says(self, *words: str) -> None:
+        """Wait until it does."""
+        self.until(lambda: all(each in self.said for each in words))
+
+    def until(self, found: Callable[[], Any]) -> None:
+        end = time.monotonic() + LIMIT_S
+        while not found():
+            assert time.monotonic() < end, self.said
+            time.sleep(0.05)
+
+    def status(self) -> int:
+        """The one that it ends with."""
+        self.until(lambda: self.process.poll() is not None)
+        return self.process.returncode
+
+
+@contextmanager
+def started(root: Path, *arguments: str) -> Iterator[Started]:
+    """What `python` does with the arguments while the block runs; it ends with that."""
+    command = Started(root, arguments)
+    try:
+        yield command
+    finally:
+        command.process.kill()
+        command.process.wait()
+
+
+def free_address() -> str:
+    """A host:port of this machine at which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 def said_no(result: subprocess.CompletedProcess[str], *words: str, status: int = 1) -> None:

@@ -28,6 +28,7 @@ HARMLESS = {
     Path("flows/panels/judges.py"),
     Path("flows/panels/panel.py"),
     Path("flows/panels/seats.py"),
+    Path("flows/parts/gathering.py"),
     Path("flows/parts/heartbeats.py"),
     Path("flows/parts/journal.py"),
     Path("flows/parts/launching.py"),

@@ -34,6 +34,15 @@ class Heartbeats:
         now = time.monotonic()
         return next((number for number, heard_at in self._heard_at.items() if now - heard_at > silent_s), None)
 
+    def absent(self, *, silent_s: float) -> list[int]:
+        """The processes that have not come yet, or were not heard of for so long since they came."""
+        now = time.monotonic()
+        return [
+            number
+            for number, heard_at in self._heard_at.items()
+            if self._store.add(_beats(number), 0) == 0 or now - heard_at > silent_s
+        ]
+
     @property
     def has_ended(self) -> bool:
         return self._ended.is_set()
@@ -47,11 +56,15 @@ class Heartbeats:
 
         while not self._ended.is_set():
             try:
-                self._store.add(f"beats of {self._number}", 1)
+                self._store.add(_beats(self._number), 1)
                 for number, count in self._counts.items():
-                    self._counts[number] = self._store.add(f"beats of {number}", 0)
+                    self._counts[number] = self._store.add(_beats(number), 0)
                     if self._counts[number] != count:
                         self._heard_at[number] = time.monotonic()
             except DistError:
                 return  # the store went with the first process, which is not heard of any more
             self._ended.wait(BEAT_S)
+
+
+def _beats(number: int) -> str:
+    return f"beats of {number}"

@@ -10,18 +10,22 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from flows.engine import say
-from flows.following import let_blocks_of_memory_grow, start
+from flows.engine import QUIET_TERMINAL_INTERVAL_S, say
+from flows.following import kill, let_blocks_of_memory_grow, start
+from flows.parts.gathering import ALL_HERE, CONNECT_S, GATHERING_POLL_S, Invitation, why_unreachable
 from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError
 from tasks.params import EngineParams, Params
+
+if TYPE_CHECKING:
+    from torch.distributed import TCPStore
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -147,30 +151,34 @@ class _Crew:
 
     def __init__(self, engine: EngineParams, *, folder: Path) -> None:
         self._engine = engine
+        self._folder = folder
+        self._address = engine.address or "127.0.0.1:0"
         self._logs = {number: folder / f"process-{number}.log" for number in range(1, engine.processes)}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._lost: str | None = None
         self._heartbeats: Heartbeats | None = None
+        self._is_gathered = False
         self._lock = threading.Lock()
         self._ended = threading.Event()
 
     def __enter__(self) -> "_Crew":
-        from torch.distributed import TCPStore
+        from tasks.training.team import join
 
-        from tasks.training.team import JOIN_S, join
-
-        host, _, port = (self._engine.address or "127.0.0.1:0").rpartition(":")
-        patience = timedelta(seconds=JOIN_S)
-        store = TCPStore(host, int(port), self._engine.size, True, wait_for_workers=False, timeout=patience)
         try:
-            for number, log in self._logs.items():
-                address = f"{host}:{store.port}"
-                self._processes[number] = start(self._engine, number=number, address=address, log=log)
-            threading.Thread(target=self._watch, name="team", daemon=True).start()
+            with Invitation(folder=self._folder, engine=self._engine).posted():
+                store = self._opened()
+                self._heartbeats = Heartbeats(store, number=0, watched=range(1, self._engine.size))
+                for number, log in self._logs.items():
+                    self._processes[number] = start(self._engine, number=number, address=self._address, log=log)
+                threading.Thread(target=self._watch, name="team", daemon=True).start()
+                self._gather(self._heartbeats)
+                store.set(ALL_HERE, "")
             with self.watched():
                 join(self._engine, number=0, store=store)
-            self._heartbeats = Heartbeats(store, number=0, watched=range(1, self._engine.size))
         except BaseException:
+            self._ended.set()
+            if self._heartbeats:
+                self._heartbeats.end()
             self._end()
             raise
         return self
@@ -190,6 +198,68 @@ class _Crew:
                         process.wait(timeout=NOTICE_S)
         finally:
             self._end()
+
+    def _opened(self) -> "TCPStore":
+        """The store at which the team meets.
+
+        Raises:
+            MachineError: if others cannot find it at the address.
+        """
+        from torch.distributed import DistError, TCPStore
+
+        from tasks.training.team import JOIN_S
+
+        host, _, port = self._address.rpartition(":")
+        patience = timedelta(seconds=CONNECT_S)
+        try:
+            # Not by the address: where that leads elsewhere, one would be looked for there, deaf to signals.
+            store = TCPStore("127.0.0.1", int(port), None, True, wait_for_workers=False, timeout=patience)
+        except DistError as error:
+            raise MachineError(f"nobody can be waited for at {self._address} (engine.address): {error}") from error
+        self._address = f"{host}:{store.port}"
+        store.set_timeout(timedelta(seconds=JOIN_S))
+        if (reason := why_unreachable(self._address)) is not None:
+            raise MachineError(
+                f"{self._address} does not lead to this machine ({reason}): set engine.address in params.yaml to the "
+                f"machine that the stage runs on"
+            )
+        return store
+
+    def _gather(self, heartbeats: Heartbeats) -> None:
+        """Wait until all have come: in Python, which hears signals, where libraries would wait deaf to them.
+
+        Raises:
+            MachineError: if one has ended, or does not come in time.
+        """
+        from tasks.training.team import JOIN_S
+
+        began = time.monotonic()
+        is_said = False
+        while absent := heartbeats.absent(silent_s=3 * BEAT_S):
+            if (lost := self._look(silent_s=LOST_S)) is not None:
+                raise MachineError(lost)
+            waited_s = time.monotonic() - began
+            who, remedy = self._missing(absent)
+            if waited_s > JOIN_S:
+                raise MachineError(
+                    f"{who} did not come within {JOIN_S:.0f} s: {remedy}; then run the same command again"
+                )
+            if waited_s > QUIET_TERMINAL_INTERVAL_S and not is_said:
+                is_said = True
+                say(f"waiting for {who}, {JOIN_S:.0f} s at most: {remedy}")
+            time.sleep(GATHERING_POLL_S)
+        self._is_gathered = True
+
+    def _missing(self, absent: Sequence[int]) -> tuple[str, str]:
+        """Who has not come, and what helps."""
+        nodes = sorted({number // self._engine.processes for number in absent} - {0})
+        if not nodes:
+            return f"training process {absent[0]} of {self._engine.size}", f"see {self._logs[absent[0]]}"
+        return (
+            f"node {' and node '.join(map(str, nodes))}",
+            f"there, `python -m flows.following --node {nodes[0]}` has to run in this folder, on a disk that "
+            f"the machines share, and to reach {self._address}",
+        )
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -228,7 +298,7 @@ class _Crew:
                         f"training process {number} of {self._engine.size} {how} (see {self._logs[number]}); the same "
                         f"command goes on from the newest checkpoint"
                     )
-            silent = self._heartbeats.lost(silent_s=silent_s) if self._heartbeats else None
+            silent = self._heartbeats.lost(silent_s=silent_s) if self._heartbeats and self._is_gathered else None
             if self._lost is None and silent is not None:
                 self._lost = (
                     f"training process {silent} of {self._engine.size}, on node {silent // self._engine.processes}, "
@@ -238,11 +308,7 @@ class _Crew:
             return self._lost
 
     def _end(self) -> None:
-        for process in self._processes.values():
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        kill(self._processes.values())
 
 
 def _unless_called(value: Any) -> Any:
