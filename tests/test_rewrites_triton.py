@@ -27,6 +27,12 @@ BIASED = "self.linear = nn.Linear(size0, size0)\nself.bias = nn.Parameter(torch.
 CHAIN = problem(
     "x = self.linear(x)\nreturn F.gelu(x + self.bias) * 0.5", "torch.randn(70, 37)", init=BIASED, init_arguments="37"
 )
+HALVES = problem("n, _ = x.shape\na, b = x.chunk(2, dim=1)\nreturn a * torch.sigmoid(b) / n", "torch.randn(70, 74)")
+LEFT_OUT = problem(
+    "assert x.dim() == 2\nif mask is not None:\n    x = x * mask\nreturn torch.tanh(x * scale) * 0.5",
+    "torch.randn(70, 37)",
+    arguments="x, mask=None, *, scale=0.5",
+)
 CHANNELS = problem(
     "x = self.conv(x)\nx = F.leaky_relu(x + self.bias, 0.2)\nreturn torch.clamp(x, -1.0, 1.0)",
     "torch.randn(2, 3, 9, 9)",
@@ -132,6 +138,8 @@ LARGE = problem("return torch.matmul(a, b)", "torch.randn(512, 512), torch.randn
 FITTING = [
     pytest.param(elementwise_in_triton, CHAIN, id="a bias and an activation"),
     pytest.param(elementwise_in_triton, CHANNELS, id="channels"),
+    pytest.param(elementwise_in_triton, HALVES, id="halves"),
+    pytest.param(elementwise_in_triton, LEFT_OUT, id="arguments left out"),
     pytest.param(reduction_in_triton, SOFTMAX, id="softmax"),
     pytest.param(reduction_in_triton, LOG_SOFTMAX, id="log-softmax over channels"),
     pytest.param(reduction_in_triton, LAYER_NORM, id="layer norm"),

@@ -38,6 +38,13 @@ BATCHES = problem(
     "return torch.bmm(a, b.transpose(1, 2))", "torch.randn(3, 70, 41), torch.randn(3, 90, 41)", arguments="a, b"
 )
 BY_ONE = problem("return torch.matmul(a, b)", "torch.randn(3, 40, 41), torch.randn(41, 70)", arguments="a, b")
+PARTS = problem(
+    "a, b = self.linear(x).chunk(2, dim=1)\nreturn a * b",
+    "torch.randn(141, 53)",
+    init="self.linear = nn.Linear(size0, 70)",
+    init_arguments="53",
+)
+ROWS = problem("a, b = x @ y\nreturn a * b", "torch.randn(2, 70, 53), torch.randn(53, 70)", arguments="x, y")
 NARROW = problem("return torch.matmul(a, b)", "torch.randn(70, 53), torch.randn(53, 16)", arguments="a, b")
 DEEP = problem("return torch.matmul(a, b)", "torch.randn(128, 8192), torch.randn(8192, 128)", arguments="a, b")
 FITTING = [
@@ -49,6 +56,8 @@ FITTING = [
     pytest.param(NO_BIAS, id="a layer without one"),
     pytest.param(BATCHES, id="batches"),
     pytest.param(BY_ONE, id="a batch by one matrix"),
+    pytest.param(ROWS, id="of several at once, which are taken apart"),
+    pytest.param(PARTS, id="taken apart afterwards"),
     pytest.param(NARROW, id="sixteen columns"),
 ]
 

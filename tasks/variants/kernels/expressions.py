@@ -16,7 +16,7 @@ _DEFERRED = (
 
 
 def expressions(model: Model) -> Iterator[tuple[ast.expr, Shapes, Callable[[], Site]]]:
-    """Every expression of a forward without branches and loops, those of the last step first.
+    """Every expression of a forward without branches and loops, but of checks, those of the last step first.
 
     Yields:
         It, the shapes that are known before it, and what makes a step of its own of it.
@@ -27,10 +27,10 @@ def expressions(model: Model) -> Iterator[tuple[ast.expr, Shapes, Callable[[], S
     shapes = Shapes(dict(model.shapes.values))
     for step in steps:
         if step.targets:
-            shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
+            shapes.bind(step.targets, step.value)  # type: ignore[arg-type]
     for place in reversed(range(len(steps))):
         value = steps[place].value
-        if any(isinstance(node, _DEFERRED) for node in ast.walk(value)):
+        if isinstance(value, ast.stmt) or any(isinstance(node, _DEFERRED) for node in ast.walk(value)):
             continue
         for node in ast.walk(value):
             if isinstance(node, ast.expr):
@@ -46,7 +46,7 @@ def expressions(model: Model) -> Iterator[tuple[ast.expr, Shapes, Callable[[], S
 def _with_step_of_its_own(steps: Sequence[Step], place: int, node: ast.expr) -> list[Step]:
     """The steps with a part of one computed before it, in its place."""
     step = steps[place]
-    if step.value is node:
+    if step.value is node and step.is_value:
         return list(steps)
     taken = {each.id for one in steps for each in ast.walk(one.value) if isinstance(each, ast.Name)}
     taken |= {name for one in steps for name in one.targets}

@@ -1,6 +1,7 @@
 """ModelNew as the kernels see it: what its attributes and its inputs are, and the statements of its forward."""
 
 import ast
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,8 +9,10 @@ from dataclasses import dataclass
 
 from tasks.variants.attributes import ANY_MODULE, ANYTHING, attributes_given, made_by_torch
 from tasks.variants.kernels.calls import layer_made
+from tasks.variants.kernels.inputs import assign_all, read_inputs, returned, returns_all
 from tasks.variants.kernels.methods import matters_to_nobody
 from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.statements import names_of, names_stored, one_by_one, settled
 from tasks.variants.kernels.values import Layer, Tensor, is_size
 from tasks.variants.names import words
 
@@ -23,8 +26,9 @@ _OF_NO_ACCOUNT = words("data grad requires_grad training")
 @dataclass(frozen=True, slots=True)
 class Model:
     forward: ast.FunctionDef
+    """With the branches that its arguments decide by being None or not as assertions that they are."""
     shapes: Shapes
-    """Values of the attributes and of forward's arguments."""
+    """Values of the attributes and of forward's arguments, which are what they are by default where none is given."""
     arguments: tuple[str, ...]
     """Names of forward's arguments without self."""
 
@@ -43,24 +47,35 @@ def read_model(code: str) -> Model | None:
     methods = {node.name: node for node in model.body if isinstance(node, ast.FunctionDef)}
     forward = methods.get("forward")
     others = [method for name, method in methods.items() if name not in ("__init__", "forward")]
-    if forward is None or _has_effects(forward) or not all(matters_to_nobody(each, methods) for each in others):
+    if forward is None or not all(matters_to_nobody(each, methods) for each in others):
         return None
     constants = Shapes({})
-    _assign_all(tree.body, constants)
-    inputs = _returned(functions["get_inputs"], constants)
-    arguments = tuple(argument.arg for argument in forward.args.args[1:])
-    if len(inputs) != len(arguments):
+    assign_all(tree.body, constants)
+    inputs = read_inputs(forward, functions["get_inputs"], constants)
+    if inputs is None:
         return None
-    values = dict(zip(arguments, inputs, strict=True)) | dict(_results(functions.values(), constants))
+    forward = ast.FunctionDef(
+        forward.name, forward.args, settled(forward.body, dict(inputs.is_none)), forward.decorator_list
+    )
+    if _has_effects(forward):
+        return None
+    values = inputs.values | dict(_results(functions.values(), constants))
     if "__init__" in methods:
-        initial = _returned(functions["get_init_inputs"], constants) if "get_init_inputs" in functions else ()
-        is_known = "get_init_inputs" not in functions or _returns_all(functions["get_init_inputs"])
+        initial = returned(functions["get_init_inputs"], constants) if "get_init_inputs" in functions else ()
+        is_known = "get_init_inputs" not in functions or returns_all(functions["get_init_inputs"])
         names = [argument.arg for argument in methods["__init__"].args.args[1:]]
         defaults = _defaults(methods["__init__"], constants) if is_known else {}
         given = dict(zip(names, initial, strict=False)) if is_known else {}
         scope = Shapes({**constants.values, **dict.fromkeys(names), **defaults, **given})
         values |= dict(_attributes(methods["__init__"], scope, constants, classes))
-    return Model(forward, Shapes(values), arguments)
+    return Model(forward, Shapes(values), inputs.names)
+
+
+def settings(code: str) -> dict[str, object]:
+    """Values that the constructor of ModelNew gives attributes by literals, and those of modules inside likewise."""
+    classes = {node.name: node for node in ast.parse(code).body if isinstance(node, ast.ClassDef)}
+    init = next((each for each in classes["ModelNew"].body if _is_constructor(each)), None)
+    return dict(_attributes(init, Shapes({}), Shapes({}), classes)) if isinstance(init, ast.FunctionDef) else {}
 
 
 def handed_on(init: ast.AST) -> Iterator[str]:
@@ -127,11 +142,6 @@ def _attribute_of_self(node: ast.expr) -> str | None:
     return name if ast.unparse(node) in ("self", "super()") else None
 
 
-def _stored(function: ast.FunctionDef) -> set[str]:
-    """Local variables that a function assigns."""
-    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
-
 def _changed_attributes(init: ast.FunctionDef) -> Iterator[str]:
     """For every assignment to an attribute of self, or to one of that, the name of the former."""
     for node in ast.walk(init):
@@ -161,28 +171,16 @@ def _is_constructor(node: ast.stmt) -> bool:
 
 
 def _has_effects(forward: ast.FunctionDef) -> bool:
-    """Whether something is changed in place, so that the order of statements is not all that matters."""
+    """Whether something is changed in place or named within an expression, so that the order of all that matters."""
     for node in ast.walk(forward):
         match node:
             case ast.Attribute(attr=name) if name.endswith("_") and not name.endswith("__"):
                 return True
-            case ast.keyword(arg="out" | "inplace") | ast.AugAssign():
+            case ast.keyword(arg="out" | "inplace") | ast.AugAssign() | ast.NamedExpr():
                 return True
-            case ast.Assign(targets=targets) if any(not isinstance(target, ast.Name) for target in targets):
+            case ast.Assign(targets=targets) if any(names_of(target) is None for target in targets):
                 return True
     return False
-
-
-def _assign_all(body: list[ast.stmt], scope: Shapes) -> None:
-    for statement in body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                scope.values[name] = scope.of(value)
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
-                found = [scope.of(value) for value in values]
-                scope.values |= {
-                    each.id: one for each, one in zip(names, found, strict=True) if isinstance(each, ast.Name)
-                }
 
 
 def _is_of_a_rewrite(function: ast.FunctionDef) -> bool:
@@ -197,22 +195,6 @@ def _results(functions: Iterable[ast.FunctionDef], scope: Shapes) -> Iterator[tu
                 yield f"{function.name}()", Tensor(shape)
 
 
-def _returned(function: ast.FunctionDef, scope: Shapes) -> tuple[object, ...]:
-    local = Shapes(dict(scope.values))
-    _assign_all(function.body, local)
-    last = function.body[-1]
-    value = local.of(last.value) if isinstance(last, ast.Return) and last.value else ()
-    return value if isinstance(value, tuple) else ()
-
-
-def _returns_all(function: ast.FunctionDef) -> bool:
-    """Whether the text of what a function returns has an expression for each value."""
-    match function.body[-1]:
-        case ast.Return(value=ast.List(elts=values) | ast.Tuple(elts=values)):
-            return not any(isinstance(value, ast.Starred) for value in values)
-    return False
-
-
 def _attributes(
     init: ast.FunctionDef, scope: Shapes, constants: Shapes, classes: Mapping[str, ast.ClassDef]
 ) -> Iterator[tuple[str, object]]:
@@ -221,9 +203,9 @@ def _attributes(
     Those of modules inside come as well, where the file has their class. What is assigned anywhere else too, changed
     afterwards, hooked or given another parametrization is not known.
     """
-    scope = Shapes({name: value for name, value in scope.values.items() if name not in _stored(init)})
+    scope = Shapes({name: value for name, value in scope.values.items() if name not in names_stored(init)})
     changing, unsure = Counter(_changed_attributes(init)), set(changed(init))
-    for statement in init.body:
+    for statement in itertools.chain.from_iterable(map(one_by_one, init.body)):
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)]) if changing[name] > 1:
                 continue

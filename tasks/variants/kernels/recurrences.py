@@ -10,6 +10,7 @@ from tasks.variants.kernels.nodes import Leaf, Node, Op, Unsupported
 from tasks.variants.kernels.reader import Reader
 from tasks.variants.kernels.scans import Scan
 from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.statements import is_check, names_assigned, names_stored
 from tasks.variants.kernels.values import Layer, Shape, Tensor
 
 # Layers that treat every time step alike, so that they may be applied to all of them at once.
@@ -20,28 +21,31 @@ def recurrence(model: Model) -> Scan | None:
     """The recurrence of a forward that is a loop over dimension 1, or None where it is something else."""
     body = model.forward.body
     place = next((place for place, statement in enumerate(body) if isinstance(statement, ast.For)), None)
-    if place is None or place + 2 > len(body) or not _is_straight([*body[:place], *body[place + 1 :]]):
+    others = [] if place is None else [*body[:place], *body[place + 1 :]]
+    if place is None or place + 2 > len(body) or not all(map(_is_outside_loops, others)):
         return None
     loop = body[place]
     assert isinstance(loop, ast.For)
     shapes = Shapes(dict(model.shapes.values))
     for statement in body[:place]:
-        assert isinstance(statement, ast.Assign)
-        assert isinstance(statement.targets[0], ast.Name)
-        shapes.values[statement.targets[0].id] = shapes.of(statement.value)
+        if isinstance(statement, ast.Assign):
+            shapes.bind(names_assigned(statement) or (), statement.value)
     initial, out_list, before = _starts(body[:place], shapes)
     appended = _appended(loop.body[-1], out_list)
     target = _stacked(body[place + 1], out_list)
-    if appended is None or target is None or not _is_straight(loop.body[:-1]):
+    if appended is None or target is None or not all(map(_is_in_loop, loop.body[:-1])):
         return None
     try:
         full, updates = _turn(loop, initial, shapes)
     except Unsupported:
         return None
-    if appended not in dict(updates):
+    after = tuple(ast.unparse(statement) for statement in body[place + 2 :])
+    gone = {*initial, out_list}  # which the lines that stay must not read
+    if appended not in dict(updates) or _needed(before) & gone:
+        return None
+    if _needed(after) & (gone | names_stored(loop)) - {target}:
         return None
     starts = tuple((name, start) for name, start in initial.items() if name in dict(updates))
-    after = tuple(ast.unparse(statement) for statement in body[place + 2 :])
     return Scan(
         full=full,
         dim=1,
@@ -56,12 +60,12 @@ def recurrence(model: Model) -> Scan | None:
     )
 
 
-def _is_straight(statements: Sequence[ast.stmt]) -> bool:
-    return all(
-        isinstance(statement, ast.Return)
-        or (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name))
-        for statement in statements
-    )
+def _is_outside_loops(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Return) or is_check(statement) or names_assigned(statement) is not None
+
+
+def _is_in_loop(statement: ast.stmt) -> bool:
+    return len(names_assigned(statement) or ()) == 1
 
 
 def _starts(statements: Sequence[ast.stmt], shapes: Shapes) -> tuple[dict[str, float], str, list[str]]:
@@ -81,6 +85,17 @@ def _starts(statements: Sequence[ast.stmt], shapes: Shapes) -> tuple[dict[str, f
             case _:
                 others.append(ast.unparse(statement))
     return initial, out_list, others
+
+
+def _needed(lines: Sequence[str]) -> set[str]:
+    """Names that lines read before they give them a value."""
+    needed, given = set[str](), set[str]()
+    for line in lines:
+        tree = ast.parse(line)
+        read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        needed |= read - given
+        given |= names_stored(tree)
+    return needed
 
 
 def _appended(statement: ast.stmt, out_list: str) -> str | None:
@@ -121,8 +136,11 @@ def _turn(loop: ast.For, initial: dict[str, float], shapes: Shapes) -> tuple[Sha
     one_turn = (full[0], 1, *full[2:])
     nodes |= {name: Op(name, (), one_turn) for name in initial}
     updates = []
+    carried = {statement.targets[0].id for statement in body}
     for statement in body:
         name = statement.targets[0].id
+        if any(isinstance(part, ast.Name) and part.id in carried - nodes.keys() for part in ast.walk(statement.value)):
+            raise Unsupported("a state that starts as something else")
         known.values.update({state: Tensor(one_turn) for state in initial})
         updates.append((name, Reader(known, nodes).read(statement.value)))
         nodes[name] = Op(name, (), one_turn)

@@ -27,7 +27,8 @@ def regions(model: Model, *, windows: bool = False) -> Iterator[Region]:
     shapes, users = _known(model.shapes, steps), _users(steps)
     covered: set[int] = set()
     for last in reversed(range(len(steps))):
-        members = None if last in covered else _members(last, steps, users, shapes, windows)
+        is_open = last not in covered and _may_be_replaced(steps[last])
+        members = _members(last, steps, users, shapes, windows) if is_open else None
         if members is None:
             continue
         places, root = members
@@ -43,7 +44,7 @@ def _known(shapes: Shapes, steps: list[Step]) -> Shapes:
         if step.bound:
             known.values |= {new: known.values.get(step.names.get(old, "")) for old, new in step.bound.items()}
         elif step.targets:
-            known.values[step.targets[0]] = known.of(step.value)  # type: ignore[arg-type]
+            known.bind(step.targets, step.value)  # type: ignore[arg-type]
     return known
 
 
@@ -81,9 +82,14 @@ def _leading_only_to(last: int, steps: list[Step], users: list[set[int]], outsid
     """The step itself and those before it whose results nothing else reads."""
     places = {last}
     for place in reversed(range(last)):
-        if users[place] and users[place] <= places and outside.isdisjoint(steps[place].targets):
+        leads_there = bool(users[place]) and users[place] <= places and outside.isdisjoint(steps[place].targets)
+        if leads_there and _may_be_replaced(steps[place]):
             places.add(place)
     return places
+
+
+def _may_be_replaced(step: Step) -> bool:
+    return step.is_value or bool(step.bound)
 
 
 def _read(step: Step, reader: Reader) -> dict[str, Node]:

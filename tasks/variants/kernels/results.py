@@ -139,6 +139,10 @@ def rearranged(name: str, shape: Shape, arguments: list[Value], keywords: dict[s
             return Tensor((*shape, *shape) if len(shape) == 1 else (min(shape),))
         case ("size", [int(dim)]) if -len(shape) <= dim < len(shape):
             return shape[dim]
+        case ("size", []) if not keywords:
+            return shape
+        case ("chunk" | "split" | "unbind", _):
+            return _in_parts(name, shape, arguments, keywords)
         case ("reshape" | "view", sizes):
             wanted = sizes[0] if sizes and isinstance(sizes[0], tuple) else tuple(sizes)
             return _reshaped(shape, wanted)
@@ -151,3 +155,28 @@ def _reshaped(shape: Shape, wanted: tuple[Value, ...]) -> Value:
     known = math.prod(size for size in wanted if size != -1)  # type: ignore[misc]
     rest = math.prod(shape) // known if known > 0 else 1
     return Tensor(tuple(rest if size == -1 else size for size in wanted))  # type: ignore[misc]
+
+
+def _in_parts(name: str, shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """What a tensor is divided into along one dimension, the first where none is given."""
+    how, rest = (None, arguments) if name == "unbind" else (next(iter(arguments), None), arguments[1:])
+    dim = keywords.get("dim", next(iter(rest), 0))
+    if set(keywords) - {"dim"} or not isinstance(dim, int) or not -len(shape) <= dim < len(shape) or not shape[dim]:
+        return None
+    before, size, after = shape[:dim], shape[dim], shape[dim % len(shape) + 1 :]
+    match name, how:
+        case "unbind", _:
+            return (Tensor((*before, *after)),) * size
+        case "chunk", int() if how > 0:
+            sizes = _by_steps(size, -(-size // how))
+        case "split", int() if how > 0:
+            sizes = _by_steps(size, how)
+        case "split", tuple() if all(map(is_size, how)) and sum(how) == size:
+            sizes = how
+        case _:
+            return None
+    return tuple(Tensor((*before, each, *after)) for each in sizes)
+
+
+def _by_steps(size: int, step: int) -> tuple[int, ...]:
+    return tuple(min(step, size - start) for start in range(0, size, step))

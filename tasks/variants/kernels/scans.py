@@ -107,8 +107,9 @@ def cumulation(model: Model) -> Cumulation | None:
     if steps is None or any(step.bound for step in steps):
         return None
     shapes = Shapes(dict(model.shapes.values))
-    for step in steps[:-1]:
-        shapes.values[step.targets[0]] = shapes.of(step.value)  # type: ignore[arg-type]
+    for step in steps:
+        if step.targets:
+            shapes.bind(step.targets, step.value)  # type: ignore[arg-type]
     for place in reversed(range(len(steps))):
         found = _cumulation_at(place, model, steps, shapes)
         if found is not None:
@@ -135,7 +136,7 @@ def scan_of(cumulation: Cumulation) -> Scan:
 
 
 def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) -> Cumulation | None:
-    call = torch_call(steps[place].value)  # type: ignore[arg-type]
+    call = torch_call(steps[place].value) if steps[place].is_value else None  # type: ignore[arg-type]
     is_flipped = call is not None and call.name == "flip"
     if call is not None and is_flipped:
         call = torch_call(call.operands[0]) if call.operands else None
@@ -170,7 +171,7 @@ def _cumulation_at(place: int, model: Model, steps: list[Step], shapes: Shapes) 
 
 
 def _flip_before(
-    place: int, source: ast.expr, steps: Sequence[Step], flipped: Callable[[ast.expr | ast.For], ast.expr | None]
+    place: int, source: ast.expr, steps: Sequence[Step], flipped: Callable[[ast.AST], ast.expr | None]
 ) -> tuple[int, ast.expr] | None:
     """The step with the flip of what is added up, and what is flipped there."""
     if (inner := flipped(source)) is not None:
@@ -181,12 +182,12 @@ def _flip_before(
 
 
 def _flip_after(
-    place: int, is_flipped: bool, steps: Sequence[Step], flipped: Callable[[ast.expr | ast.For], ast.expr | None]
+    place: int, is_flipped: bool, steps: Sequence[Step], flipped: Callable[[ast.AST], ast.expr | None]
 ) -> int | None:
     """The step with the flip of the sums."""
     if is_flipped:
         return place if flipped(steps[place].value) is not None else None
-    if place + 1 < len(steps):
+    if place + 1 < len(steps) and steps[place + 1].is_value:
         inner = flipped(steps[place + 1].value)
         return place + 1 if inner is not None and _is_target(inner, steps[place]) else None
     return None
@@ -196,7 +197,7 @@ def _is_target(expression: ast.expr, step: Step) -> bool:
     return isinstance(expression, ast.Name) and (expression.id,) == step.targets
 
 
-def _flipped(expression: ast.expr | ast.For, *, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:
+def _flipped(expression: ast.AST, *, shapes: Shapes, dim: int, rank: int) -> ast.expr | None:
     """What an expression flips along just one dimension, or None where it does something else."""
     call = torch_call(expression)  # type: ignore[arg-type]
     if call is None or call.name != "flip" or not call.operands or len(call.operands) + len(call.keywords) != 2:

@@ -37,6 +37,11 @@ class Shapes:
     def __init__(self, values: dict[str, Value]) -> None:
         self.values = values
 
+    def bind(self, names: Sequence[str], value: ast.expr) -> None:
+        """Note what a name is that gets a value, or several that it is unpacked into."""
+        found = self.of(value)
+        self.values |= dict(zip(names, (found,) if len(names) == 1 else _unpacked(found, len(names)), strict=True))
+
     def of(self, node: ast.expr | None) -> Value:
         """What the expression evaluates to, as far as it is known."""
         match node:
@@ -54,7 +59,7 @@ class Shapes:
                     return -value  # type: ignore[operator]
                 return value if isinstance(value, Tensor) else None
             case ast.Compare():
-                return _as_mask(self._elementwise([node.left, *node.comparators]))
+                return _not_float(self._elementwise([node.left, *node.comparators]))
             case ast.BinOp():
                 return self._binary(node)
             case ast.Subscript():
@@ -98,7 +103,7 @@ class Shapes:
             except (ArithmeticError, ValueError):
                 return None
         value = self._elementwise([node.left, node.right])
-        return value if type(node.op) in _NUMBERS else _as_mask(value)
+        return value if type(node.op) in _NUMBERS else _not_float(value)
 
     def _elementwise(self, nodes: Sequence[ast.expr]) -> Value:
         values = [self.of(node) for node in nodes]
@@ -189,7 +194,7 @@ class Shapes:
         if call.name == "linear" and isinstance(weight := values[1], Tensor):
             return Tensor((*shape[:-1], weight.shape[0]))
         moved = rearranged(call.name, shape, values[1:], {k: self.of(v) for k, v in call.keywords.items()})
-        return Tensor(moved.shape, first.is_float) if isinstance(moved, Tensor) and isinstance(first, Tensor) else moved
+        return moved if isinstance(first, Tensor) and first.is_float else _not_float(moved)
 
     def _reduction(self, call: Call, shape: Shape) -> Value:
         place = 2 if call.name == "norm" else 1
@@ -201,10 +206,23 @@ class Shapes:
         result = reduced(shape, self.of(dims), keepdim=self.of(keepdim) is True)
         if result is None:
             return None
-        return (Tensor(result), Tensor(result)) if call.name in ("max", "min") and dims else Tensor(result)
+        is_pair = call.name in ("max", "min") and dims  # of the extrema, and where they are
+        return (Tensor(result), Tensor(result, is_float=False)) if is_pair else Tensor(result)
 
 
-def _as_mask(value: Value) -> Value:
+def _unpacked(value: Value, count: int) -> tuple[Value, ...]:
+    match value:
+        case tuple() if len(value) == count:
+            return value
+        case Tensor(shape=(size, *rest)) if size == count:
+            return (Tensor(tuple(rest), value.is_float),) * count
+    return (None,) * count
+
+
+def _not_float(value: Value) -> Value:
+    """The same tensor, or several, of masks or integers."""
+    if isinstance(value, tuple):
+        return tuple(map(_not_float, value))
     return Tensor(value.shape, is_float=False) if isinstance(value, Tensor) else value
 
 

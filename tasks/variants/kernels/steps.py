@@ -4,29 +4,41 @@ import ast
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from tasks.variants.kernels.model import Model
+from tasks.variants.kernels.statements import is_check, names_assigned
+
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An assignment, a return or a loop of assignments."""
+    """An assignment, a return, a check or a loop of assignments."""
 
     targets: tuple[str, ...]
-    """What it binds; nothing for a return."""
-    value: ast.expr | ast.For
+    """What it binds; nothing for a return and for a check."""
+    value: ast.expr | ast.stmt
+    """The statement itself for a loop and for a check."""
     names: Mapping[str, str]
     """For a loop: what the variables of the forward are called before it."""
     bound: Mapping[str, str]
     """For a loop: what the variables that it assigns are called after it."""
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it binds or returns one value, as a kernel could."""
+        return isinstance(self.value, ast.expr) and len(self.targets) < 2
 
     def reads(self) -> set[str]:
         read = {node.id for node in ast.walk(self.value) if isinstance(node, ast.Name)}
         return {self.names[name] for name in read if name in self.names} if self.bound else read
 
     def text(self) -> str:
-        return f"{self.targets[0]} = {ast.unparse(self.value)}" if self.targets else f"return {ast.unparse(self.value)}"
+        value = ast.unparse(self.value)
+        if isinstance(self.value, ast.stmt):
+            return value
+        return f"{', '.join(self.targets)} = {value}" if self.targets else f"return {value}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,25 +74,27 @@ class Site:
 
 
 def single_assignment(model: Model) -> list[Step] | None:
-    """The steps of a forward, or None where it has other statements than assignments, simple loops and a return."""
+    """The steps of a forward; None where there is more than assignments, checks, simple loops and a return."""
     names = {name: name for name in model.arguments}
     taken = {node.id for node in ast.walk(model.forward) if isinstance(node, ast.Name)}
     steps = []
     for statement in model.forward.body:
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            case ast.Assign(value=value) if assigned := names_assigned(statement):
                 renamed = _renamed(value, names)
-                steps.append(Step((_bind(name, names, taken),), renamed, {}, {}))
+                steps.append(Step(tuple(_bind(name, names, taken) for name in assigned), renamed, {}, {}))
             case ast.Return(value=ast.expr() as value):
                 steps.append(Step((), _renamed(value, names), {}, {}))
+            case ast.Assert() | ast.If() if is_check(statement):
+                steps.append(Step((), _renamed(statement, names), {}, {}))
             case ast.For(body=body) if all(_is_assignment(part) for part in body):
                 before = dict(names)
-                assigned = dict.fromkeys(part.targets[0].id for part in body)  # type: ignore[attr-defined]
-                bound = {name: _bind(name, names, taken) for name in assigned}
+                carried = dict.fromkeys(part.targets[0].id for part in body)  # type: ignore[attr-defined]
+                bound = {name: _bind(name, names, taken) for name in carried}
                 steps.append(Step(tuple(bound.values()), statement, before, bound))
             case _:
                 return None
-    return steps if steps and not steps[-1].targets else None
+    return steps if steps and steps[-1].is_value and not steps[-1].targets else None
 
 
 def natural(lines: Sequence[str]) -> list[str]:
@@ -115,7 +129,7 @@ def _bind(name: str, names: dict[str, str], taken: set[str]) -> str:
     return fresh
 
 
-def _renamed(expression: ast.expr, names: Mapping[str, str]) -> ast.expr:
+def _renamed(expression: _Node, names: Mapping[str, str]) -> _Node:
     renamed = copy.deepcopy(expression)
     for node in ast.walk(renamed):
         if isinstance(node, ast.Name):

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tasks.variants.attributes import ANY_MODULE, ANYTHING, attributes_given, made_by_torch
-from tasks.variants.kernels.model import handed_on, hooked
+from tasks.variants.kernels.model import handed_on, hooked, settings
 from tasks.variants.names import defined_names, used_names, walk
+from tasks.variants.rewrites.branches import settled
 from tasks.variants.rewrites.forward import returned, statements_of, writes_in_place
 from tasks.variants.rewrites.reading import code_of, dotted_name
 from tasks.variants.rewriting import ENTRY
@@ -48,6 +49,7 @@ def finder(program: cst.Module) -> Callable[[cst.Call], Callee | None]:
     """What a call in the forward of ModelNew calls, where it can be put in."""
     file = _File.of(program)
     kinds = _kinds_of_modules(file, ENTRY, "self")
+    values = settings(text_of(program)) if ENTRY in file.classes else {}
 
     def find(call: cst.Call) -> Callee | None:
         name = dotted_name(call.func) or ""
@@ -61,7 +63,14 @@ def finder(program: cst.Module) -> Callable[[cst.Call], Callee | None]:
             self_text, _, attribute = name.rpartition(".")
             owner = ENTRY if self_text == "self" else kinds.get(self_text, "")
         method = file.method(owner, attribute)
-        return _callee(method, file, self_text=self_text, owner=owner) if method else None
+        if method is None:
+            return None
+        known = {
+            f"self.{each}": values.get(f"{self_text}.{each}")
+            for each in file.given[owner]
+            if file.is_fixed(owner, each)
+        }
+        return _callee(settled(method, known), file, self_text=self_text, owner=owner)
 
     return find
 
@@ -113,15 +122,21 @@ class _File:
         found = [each for each in self.classes[owner].body.body if name in defined_names(each)]
         return found[0] if len(found) == 1 and isinstance(found[0], cst.FunctionDef) else None
 
+    def is_fixed(self, owner: str, name: str) -> bool:
+        """Whether an attribute of a class's objects is what the constructor makes it, from there to the end."""
+        own = self.classes[owner]
+        is_plain = [code_of(each.value) for each in own.bases] in (["nn.Module"], ["torch.nn.Module"])
+        others = {name, "__getattribute__", "__setattr__"} & _names_of(own)
+        return is_plain and not others and self._times_given(owner, name) == 1
+
     def modules(self, owner: str) -> Iterator[tuple[str, str]]:
         """Attributes that hold an object of one of the file's classes from the beginning to the end, and the class."""
         init = self.method(owner, "__init__")
         unsure = self.hooked[owner].union(handed_on(_tree(init)) if init else ())
-        for node in walk(init) if init else ():
-            match node:
-                case cst.Assign(
-                    targets=[cst.AssignTarget(target=cst.Attribute(value=cst.Name("self"), attr=cst.Name(value=name)))],
-                    value=cst.Call(func=cst.Name(value=made)),
+        for target, value in (each for node in walk(init) for each in _given_values(node)) if init else ():
+            match target, value:
+                case cst.Attribute(value=cst.Name("self"), attr=cst.Name(value=name)), cst.Call(
+                    func=cst.Name(value=made)
                 ) if made in self.classes and not unsure & {name, ANYTHING} and "" not in self.hooked[made]:
                     if self._times_given(owner, name) == 1 and not self._times_given(owner, ANY_MODULE):
                         yield name, made
@@ -133,6 +148,18 @@ class _File:
 
 def _tree(node: cst.CSTNode) -> ast.Module:
     return ast.parse(text_of(node) if isinstance(node, cst.Module) else code_of(node))
+
+
+def _given_values(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What an assignment gives a value and which, be it one of several that are given one each."""
+    match node:
+        case cst.Assign(
+            targets=[cst.AssignTarget(target=cst.Tuple(elements=targets))], value=cst.Tuple(elements=values)
+        ) if len(targets) == len(values):
+            if not any(isinstance(each, cst.StarredElement) for each in (*targets, *values)):
+                yield from ((target.value, value.value) for target, value in zip(targets, values, strict=True))
+        case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value):
+            yield target, value
 
 
 def _plainly_imported(statement: cst.CSTNode) -> frozenset[str]:

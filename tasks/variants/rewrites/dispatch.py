@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tasks.variants.kernels.model import read_model
+from tasks.variants.kernels.statements import names_stored
 from tasks.variants.kernels.values import Layer, Tensor
 from tasks.variants.names import walk, words
 from tasks.variants.rewrites.forward import (
@@ -136,7 +137,10 @@ def call_losses_directly(program: cst.Module, rng: random.Random) -> cst.Module 
 
 def _same_shape(match: Match) -> bool:
     model = read_model(text_of(match.view.program))
-    a, b = (model.shapes.values.get(match.holes[hole].head) if model else None for hole in ("_a", "_b"))
+    names = [match.holes[hole].head for hole in ("_a", "_b")]
+    if model is None or not names_stored(model.forward).isdisjoint(names):
+        return False
+    a, b = (model.shapes.values.get(name) for name in names)
     return isinstance(a, Tensor) and isinstance(b, Tensor) and a == b
 
 

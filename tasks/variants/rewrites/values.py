@@ -7,6 +7,7 @@ import libcst as cst
 
 from tasks.variants.attributes import ANYTHING
 from tasks.variants.kernels.model import changed
+from tasks.variants.names import walk
 from tasks.variants.rewrites.forward import assignment, find_method, positional_parameters_of, returned, statements_of
 from tasks.variants.rewrites.reading import Reader, code_of
 from tasks.variants.rewrites.shapes import Infer, Value, infer
@@ -23,7 +24,7 @@ def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value
     if init is None:
         return {}, known
     given = dict(known)
-    for name, argument in zip(positional_parameters_of(init), _generated(program, "get_init_inputs"), strict=False):
+    for name, argument in _generated(program, "get_init_inputs", positional_parameters_of(init)).items():
         _learn(given, name, argument, given)
     modules, attributes = _set_by(init, given, known, program)
     return modules, known | attributes
@@ -31,7 +32,8 @@ def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value
 
 def inputs_of(program: cst.Module, forward: cst.FunctionDef, known: dict[str, Value]) -> dict[str, Value]:
     found = dict(known)
-    for name, term in zip(positional_parameters_of(forward), _generated(program, "get_inputs"), strict=False):
+    given = _generated(program, "get_inputs", positional_parameters_of(forward))
+    for name, term in ((_defaults(forward) | given) if given else given).items():
         _learn(found, name, term, known)
     return found
 
@@ -144,24 +146,32 @@ def _constants(program: cst.Module) -> dict[str, Value]:
     return known
 
 
-def _generated(program: cst.Module, name: str) -> list[Term]:
-    """Terms of the elements of the list that a generator returns, with its temporaries looked into."""
+def _defaults(function: cst.FunctionDef) -> dict[str, Term]:
+    parameters = (each for each in walk(function.params) if isinstance(each, cst.Param))
+    return {each.name.value: Reader().read(each.default) for each in parameters if each.default is not None}
+
+
+def _generated(program: cst.Module, name: str, parameters: list[str]) -> dict[str, Term]:
+    """Terms of the arguments that a generator returns, by position or by name, with its temporaries looked into."""
     for statement in program.body:
         if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
-            return _returned_elements(statement)
-    return []
+            return _returned_arguments(statement, parameters)
+    return {}
 
 
-def _returned_elements(function: cst.FunctionDef) -> list[Term]:
+def _returned_arguments(function: cst.FunctionDef, parameters: list[str]) -> dict[str, Term]:
     reader = Reader()
     for statement in statements_of(function):
         plain, value = assignment(statement), returned(statement)
         if plain:
             reader.definitions[plain[0]] = reader.read(plain[1])
+        elif isinstance(value, cst.Dict):
+            pairs = [(each.key, each.value) for each in value.elements if isinstance(each, cst.DictElement)]
+            return {key.raw_value: reader.read(item) for key, item in pairs if isinstance(key, cst.SimpleString)}
         elif value is not None:
             sequence = reader.read(value)
-            return list(sequence.args) if sequence.head == "sequence" else []
-    return []
+            return dict(zip(parameters, sequence.args, strict=False)) if sequence.head == "sequence" else {}
+    return {}
 
 
 def _learn(known: dict[str, Value], name: str, term: Term, scope: dict[str, Value]) -> None:
