@@ -234,7 +234,8 @@ def _baselines(baselines: Sequence[Scored], not_judged: Mapping[str, str]) -> st
 
 def _brought(brought: Sequence[Contribution]) -> str:
     rows = [
-        "| proposer | questions | without answer | without program | texts judged | correct | fastest | tokens | USD |",
+        "| proposer | questions | without answer | without program | texts judged | correct | fastest as screened "
+        "| tokens | USD |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for each in brought:
@@ -252,12 +253,16 @@ def _tried(scored: Sequence[Scored]) -> str:
     others = [each for each in scored if not each.verdict.is_correct]
     others.sort(key=lambda each: each.verdict.status is not Status.UNSTABLE)
     num_texts = len({each.candidate.candidate_id for each in scored})
-    counts = f"{num_texts} texts, {len(scored)} judgements, {counts_in_words(scored)}."
+    counts = f"{_counted(num_texts, 'text')}, {_counted(len(scored), 'judgement')}, {counts_in_words(scored)}."
     rows = ["| text | by | rung | verdict |", "|---|---|---|---|"]
     for each in (ranked(scored) + others)[:MOST_TRIED]:
         cells = [each.candidate.candidate_id[:8], written_by(each.candidate), each.rung, found_in_words(each.verdict)]
         rows.append(f"| {' | '.join(cells)} |")
     return counts + "\n\n" + "\n".join(rows)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _conditions(scored: Scored | None) -> str:

@@ -1,5 +1,6 @@
 """A user's file as a problem: the text that is judged, and the text that providers are shown."""
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ def get_init_inputs():
 _GENERATORS = """
 
 def get_inputs():
-    return [{inputs}]
+    return {inputs}
 
 
 def get_init_inputs():
@@ -201,19 +202,24 @@ def _generators(file: UserFile) -> str:
 def _shown(program: str, file: UserFile, facts: Survey) -> str:
     """The program with generators whose text tells the shapes, where that is possible."""
     module = _undecorated(cst.parse_module(program))
-    is_plain = not facts.named_inputs and all(_is_tensor(form) for form in facts.inputs)
-    if not is_plain or facts.constructor is None:
+    is_told = all(map(_is_told, (*facts.inputs, *facts.named_inputs.values())))
+    if not is_told or facts.constructor is None:
         return module.code + _generators(file)
+    named = (f"{name!r}: {_told(form)}" for name, form in facts.named_inputs.items())
+    inputs = f"{{{', '.join(named)}}}" if facts.named_inputs else f"[{', '.join(map(_told, facts.inputs))}]"
     generators = {*INPUT_FUNCTIONS, *CONSTRUCTOR_FUNCTIONS, _OWN_INPUTS}
     kept = [each for each in module.body if not defined_names(each) & generators]
-    return module.with_changes(body=kept).code + _GENERATORS.format(
-        inputs=", ".join(map(_drawn, facts.inputs)), constructor=list(facts.constructor)
-    )
+    return module.with_changes(body=kept).code + _GENERATORS.format(inputs=inputs, constructor=list(facts.constructor))
 
 
-def _is_tensor(form: Any) -> bool:
-    """Whether it is that of a tensor, and not of a container, which may be a list or a mapping of forms."""
-    return isinstance(form, tuple) and form[:1] == ("tensor",)
+def _is_told(form: Any) -> bool:
+    """Whether it is that of a tensor or of a value that every draw has, and not of a container of forms."""
+    match form:
+        case ("value", float(value)):
+            return math.isfinite(value)  # infinity has no literal
+        case ("tensor" | "value", *_):
+            return isinstance(form, tuple)
+    return False
 
 
 def _undecorated(module: cst.Module) -> cst.Module:
@@ -227,8 +233,10 @@ def _undecorated(module: cst.Module) -> cst.Module:
     return module.with_changes(body=body)
 
 
-def _drawn(form: tuple[Any, ...]) -> str:
-    """An expression for a tensor of this form; what is drawn does not matter, since only its shape is read."""
+def _told(form: tuple[Any, ...]) -> str:
+    """An expression for what has this form; what a tensor holds does not matter, since only its shape is read."""
+    if form[0] == "value":
+        return repr(form[1])
     _, dtype, shape, _ = form
     sizes = ", ".join(map(str, shape))
     if dtype.startswith("float"):
