@@ -25,18 +25,20 @@ import torch.nn as nn
 
 
 class Model(nn.Module):
-    def forward(self, x):
+    def forward(self, x, *rest):
         return {of_reference}
 
 
 def get_inputs():
-    return [torch.randn(16, 8)]
+    x = {drawn}
+    return {inputs}
 
 
 def get_init_inputs():
     return []
 """
 CANDIDATE = """
+import dataclasses
 import weakref
 
 import torch
@@ -47,12 +49,18 @@ class Strange(torch.Tensor):
     pass
 
 
+@dataclasses.dataclass
+class Both:
+    y: torch.Tensor
+    z: torch.Tensor
+
+
 class ModelNew(nn.Module):
     calls = 0
     kept = [None]
     last = None
 
-    def forward(self, x):
+    def forward(self, x, *rest):
         self.calls += 1
         return {of_candidate}
 """
@@ -77,8 +85,10 @@ def new_pair(spawn: Spawn) -> Iterator[NewPair]:
     studies = Studies(max_kept=0, layouts=[Layout.fitting(state_bytes=MIB, input_bytes=MIB, output_bytes=MIB)])
     taken = []
 
-    def made(*, of_reference: str, of_candidate: str) -> tuple[Pair, list[np.ndarray]]:
-        problem = problem_of(PROBLEM.format(of_reference=of_reference))
+    def made(
+        *, of_reference: str, of_candidate: str, drawn: str = "torch.randn(16, 8)", inputs: str = "x"
+    ) -> tuple[Pair, list[np.ndarray]]:
+        problem = problem_of(PROBLEM.format(of_reference=of_reference, drawn=drawn, inputs=inputs))
         study = studies.take(problem, lambda layout: spawn(layout.num_bytes))
         pair = Pair(study, lambda: spawn(roomy_layout(study).num_bytes), seed=study.seeds[0], timeout_s=30.0)
         taken.append((study, pair))
@@ -113,7 +123,7 @@ def num_short(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     [
         pytest.param(CallQuestion(slot=1), id="a plain call"),
         pytest.param(CallQuestion(slot=0, count=32, again=True), id="once more"),
-        pytest.param(CallQuestion(slot=0, fresh=True, hold=True, filling=0x80), id="a trial"),
+        pytest.param(CallQuestion(slot=0, same=True, hold=True, filling=0x80), id="a trial"),
     ],
 )
 def test_a_question_takes_as_many_bytes_whatever_it_is(question: CallQuestion) -> None:
@@ -153,6 +163,7 @@ def test_what_is_no_short_answer_is_refused(frame: bytes) -> None:
         pytest.param("x * 3", "nn.Parameter(x * 3)", id="a parameter"),
         pytest.param("[x * 3]", "self.kept.__setitem__(0, x * 3) or self.kept", id="a list that is used again"),
         pytest.param("x * 3", "(x.requires_grad_() * 3)", id="with a gradient"),
+        pytest.param("{'k' * 300: x * 3, 'a\\n': x}", "{'a\\n': x.clone(), 'k' * 300: x * 3}", id="strange keys"),
     ],
 )
 def test_outputs_are_answered_by_their_addresses(
@@ -198,6 +209,67 @@ def test_who_returns_what_was_asked_for_at_first_only_is_refused(later: str, new
     with pytest.raises(Failure) as failure:
         pair.answers(blocks)
     assert failure.value.kind == "output"
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param("[x * 3, x + 1]", id="a list"),
+        pytest.param("{'y': x * 3, 'a': x + 1}", id="another key"),
+        pytest.param("[{'y': x * 3}, x + 1]", id="one key"),
+        pytest.param("{'n': {'y': x * 3}, 'z': x + 1}", id="a key more"),
+        pytest.param("Both(x * 3, x + 1)", id="fields"),
+    ],
+)
+def test_who_returns_what_was_asked_for_under_its_keys_at_first_only_is_refused(later: str, new_pair: NewPair) -> None:
+    named = "{'y': x * 3, 'z': x + 1}"
+    pair, blocks = new_pair(of_reference=named, of_candidate=f"{named} if self.calls < 2 else {later}")
+    with pytest.raises(Failure) as failure:
+        pair.answers(blocks)
+    assert failure.value.kind == "output"
+    assert "another form" in failure.value.text
+
+
+@pytest.mark.parametrize("inputs", ["x", "(x, 1)"], ids=["answered shortly", "answered in full"])
+def test_every_call_brings_tensors_that_no_call_has_seen(
+    inputs: str, new_pair: NewPair, num_short: Callable[[], int]
+) -> None:
+    seen = "not hasattr(x, 'mark') and all(x is not each for each in self.kept)"
+    marks = "setattr(x, 'mark', 1), self.kept.append(x))"
+    is_as_drawn = "x.is_leaf and x.grad is None and x.requires_grad and x.stride() == (1, 16)"
+    of_candidate = f"x * 3 if {seen} and ({marks} and {is_as_drawn} else x"
+    pair, blocks = new_pair(
+        of_reference="x * 3", of_candidate=of_candidate, drawn="torch.randn(8, 16).t().requires_grad_()", inputs=inputs
+    )
+    for _ in range(3):
+        ours, theirs = pair.answers(blocks), pair.truths(blocks)
+        assert all(np.array_equal(*both) for both in zip(_floats(ours), _floats(theirs), strict=True))
+    assert bool(num_short()) == (inputs == "x")
+
+
+def test_a_tensor_that_comes_again_has_another_version(new_pair: NewPair) -> None:
+    is_new = "(x is not self.last or x._version != self.kept[0])"
+    keeps = "setattr(self, 'last', x), self.kept.__setitem__(0, x._version)"
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate=f"x * 3 if ({is_new}, {keeps})[0] else x")
+    for same in (True, True, False, True):
+        ours, theirs = pair.answer(blocks[0], same=same)[1], pair.truth(blocks[0], same=same)[0]
+        assert np.array_equal(ours, theirs)
+
+
+def test_a_tensor_comes_again_where_that_is_asked_for(new_pair: NewPair) -> None:
+    of_candidate = "(x if x is self.last else x * 3, setattr(self, 'last', x))[0]"
+    pair, blocks = new_pair(of_reference="x * 3", of_candidate=of_candidate)
+    assert np.array_equal(pair.answer(blocks[0])[1], pair.truth(blocks[0])[0])
+    assert np.array_equal(pair.answer(blocks[1], same=True)[1], blocks[1])
+
+
+def test_a_tensor_that_comes_twice_in_a_call_is_one(new_pair: NewPair) -> None:
+    pair, blocks = new_pair(
+        of_reference="x * 3", of_candidate="x * 3 if x is rest[0]['x'] else x", inputs="(x, {'x': x})"
+    )
+    for _ in range(3):
+        ours, theirs = pair.answers(blocks), pair.truths(blocks)
+        assert all(np.array_equal(*both) for both in zip(_floats(ours), _floats(theirs), strict=True))
 
 
 def test_outputs_outlive_the_next_exchange_and_no_other(new_pair: NewPair) -> None:

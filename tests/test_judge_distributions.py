@@ -20,7 +20,11 @@ def domain_of(values: np.ndarray, spec: TensorSpec = SPEC) -> Domain:
 
 
 def moved(values: np.ndarray, name: str) -> np.ndarray:
-    block = transformed(values.view(np.uint8), [SPEC], [domain_of(values)], name, np.random.default_rng(1))
+    return moved_by(1, values, name)
+
+
+def moved_by(seed: int, values: np.ndarray, name: str) -> np.ndarray:
+    block = transformed(values.view(np.uint8), [SPEC], [domain_of(values)], name, np.random.default_rng(seed))
     return block.view(np.float32)
 
 
@@ -89,6 +93,25 @@ def test_bounded_values_go_past_their_bound_and_signed_ones_to_one_side() -> Non
     assert moved(SIGNED, "lowered").max() < 0
     assert np.array_equal(moved(BOUNDED, "raised"), BOUNDED)
     assert 0 < np.isnan(moved(SIGNED, "missing")).sum() < 10
+
+
+def test_few_values_are_changed_where_no_sample_is_likely_to_find_them() -> None:
+    assert np.isnan(moved(SIGNED, "few_missing")).sum() == 2
+    assert set(moved(SIGNED, "few_infinite")[~np.isfinite(moved(SIGNED, "few_infinite"))]) == {-np.inf, np.inf}
+    assert (moved(BOUNDED, "few_signs") < 0).sum() == 2
+    for values, name, count in (SIGNED, "few_outliers", 2), (BOUNDED, "few_beyond", 1):
+        found = moved(values, name)
+        assert (found != values).sum() == count
+        assert np.abs(found).max() > 7.9 * np.abs(values).max()
+    assert np.array_equal(moved(BOUNDED, "few_outliers"), BOUNDED)
+    assert np.array_equal(moved(SIGNED, "few_beyond"), SIGNED)
+
+
+def test_few_values_are_none_of_the_zeros_where_there_are_others() -> None:
+    values = np.where(BOUNDED < 0.9, 0, SIGNED).astype(np.float32)
+    places = [np.flatnonzero(np.isnan(moved_by(seed, values, "few_missing"))) for seed in range(20)]
+    assert all(len(found) == 2 and values[found].all() for found in places)
+    assert len({tuple(found) for found in places}) > 10
 
 
 def test_masks_that_are_added_get_other_holes() -> None:

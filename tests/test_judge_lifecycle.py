@@ -77,6 +77,12 @@ def test_a_verdict_survives_json(judge: Judge) -> None:
             "let its caller give it what is drawn",
             id="draws in either mode",
         ),
+        pytest.param(
+            "self.calls = getattr(self, 'calls', 0) + 1; return x * self.calls",
+            NORMAL,
+            "what earlier calls left in buffers or attributes",
+            id="depends on earlier calls",
+        ),
         pytest.param("return x / 0 * 0", NORMAL, "not numbers", id="not a number"),
         pytest.param("return undefined", NORMAL, "NameError", id="raises"),
         pytest.param("return x", "return 3", "not a list", id="inputs are no list"),

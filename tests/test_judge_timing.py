@@ -29,14 +29,17 @@ class SimulatedPair:
         self.candidate = SimpleNamespace(layout=SimpleNamespace(num_slots=32))
         self.input_bytes = input_bytes
         self.asked: list[str] = []
+        self.slots: list[range] = []
 
     def uncounted(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def truths(self, blocks: Sequence[np.ndarray]) -> Answers:
+    def truths(self, blocks: Sequence[np.ndarray], *, first_slot: int) -> Answers:
+        self.slots.append(range(first_slot, first_slot + len(blocks)))
         return self._asked("reference", len(blocks), STOP_MS)
 
-    def answers(self, blocks: Sequence[np.ndarray]) -> Answers:
+    def answers(self, blocks: Sequence[np.ndarray], *, first_slot: int) -> Answers:
+        self.slots.append(range(first_slot, first_slot + len(blocks)))
         return self._asked("candidate", len(blocks), self._stop_ms)
 
     def exchange(self, *, calls: int) -> Answers:
@@ -105,6 +108,24 @@ def test_both_orders_occur_and_both_programs_are_asked_alike() -> None:
         watch.take_round()
     assert pair.asked.count("reference") == pair.asked.count("candidate")
     assert {"reference", "candidate"} == set(pair.asked[::2])
+
+
+def test_inputs_lie_now_here_and_now_there_and_for_both_programs_alike() -> None:
+    pair = SimulatedPair(each(2.0), each(2.0))
+    watch = stopwatch(pair)
+    for _ in range(20):
+        watch.take_round()
+    assert {range(1), range(1, 2)} == set(pair.slots)
+    assert pair.slots[::2] == pair.slots[1::2]
+
+
+def test_no_exchange_goes_past_the_last_slot() -> None:
+    pair = SimulatedPair(each(0.02), each(0.02))
+    pair.candidate.layout.num_slots = 8
+    watch = stopwatch(pair)
+    for _ in range(20):
+        watch.take_round()
+    assert {range(1), range(1, 2), range(8)} == set(pair.slots)
 
 
 @pytest.mark.parametrize(

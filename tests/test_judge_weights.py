@@ -62,6 +62,33 @@ def test_strong_weights_are_large_of_both_signs_and_none_is_small(weights: Weigh
     assert kept["scale"].min() > 0
 
 
+GATED = {"rnn.weight_ih_l0": [192, 64], "rnn.weight_hh_l0": [192, 64], "rnn.bias_hh_l0": [192], "out.weight": [10, 64]}
+
+
+def test_weights_with_which_little_is_forgotten_turn_a_state_and_open_the_gate_that_keeps() -> None:
+    specs = [TensorSpec.from_json(["float32", shape]) for shape in GATED.values()]
+    rows = [(name, spec, "parameter") for name, spec in zip(GATED, specs, strict=True)]
+    states = {seed: np.random.default_rng(seed).random(offsets(specs)[1] // 4, dtype=np.float32) for seed in SEEDS}
+    weights = Weights(rows, {seed: state.view(np.uint8) for seed, state in states.items()})
+    assert weights.has_squares
+    changed = weights.lasting(states[0].view(np.uint8), np.random.default_rng(0), stays=False, share=0.05)
+    starts, _ = offsets(specs)
+    into, step, bias, out = (
+        changed[start : start + spec.num_bytes].view(np.float32) for spec, start in zip(specs, starts, strict=True)
+    )
+    for square in step.reshape(3, 64, 64):
+        assert np.allclose(np.linalg.svd(square)[1], 0.995, atol=1e-5)
+    assert into.max() <= 0.05
+    assert np.array_equal(bias > 3, np.arange(192) // 64 == 1)
+    assert np.array_equal(out, states[0][-640:])
+
+
+def test_chances_to_stay_are_large_on_the_diagonal_of_square_weights(weights: Weights) -> None:
+    changed = parts(weights.lasting(state_of(0), np.random.default_rng(0), stays=True, share=0.3))["weight"]
+    rest = changed.reshape(64, 64) - 8 * np.eye(64)
+    assert np.allclose(rest, 0.3 * parts(state_of(0))["weight"].reshape(64, 64), atol=1e-5)
+
+
 def test_tensors_that_are_joined_are_found_and_written_together(weights: Weights) -> None:
     state = state_of(0)
     found = parts(state)

@@ -16,7 +16,7 @@ from tasks.judge.wire import WireError
 
 MARK = 0x01
 """First byte of these frames, where those of JSON have a brace."""
-AGAIN, FRESH, HOLD, FILL = 1, 2, 4, 8
+AGAIN, SAME, HOLD, FILL = 1, 2, 4, 8
 """Flags. What has none but the first may be answered shortly."""
 QUESTION = struct.Struct("<BBBxHHQ")
 """Mark, flags, filling, first slot, number of slots, id."""
@@ -34,8 +34,8 @@ class CallQuestion:
     count: int = 1
     again: bool = False
     """Call nothing, but hand the outputs that the first slot holds over once more, for every slot."""
-    fresh: bool = False
-    """Hand over new tensor objects, instead of the same ones with other contents."""
+    same: bool = False
+    """Hand over the tensor objects of the last call in a slot with other contents, instead of new ones."""
     hold: bool = False
     """Keep the outputs alive."""
     filling: int = 0
@@ -43,7 +43,7 @@ class CallQuestion:
 
     def framed(self, number: int) -> bytes:
         """The question as a frame, with the id that its answer has to bear."""
-        flags = AGAIN * self.again | FRESH * self.fresh | HOLD * self.hold | FILL * bool(self.filling)
+        flags = AGAIN * self.again | SAME * self.same | HOLD * self.hold | FILL * bool(self.filling)
         return QUESTION.pack(MARK, flags, self.filling, self.slot, self.count, number)
 
 

@@ -8,13 +8,14 @@ bounds, signs where none were negative, other whole numbers, and other values wh
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from tasks.judge.blocks import of_all, on_host, place_of, random_integers
 from tasks.judge.equality import as_array, put_array
+from tasks.judge.rings import Ring, ring_of, ringed
 from tasks.judge.structure import (
     BYTE_DTYPES,
     HALF_DTYPES,
@@ -33,8 +34,10 @@ from tasks.judge.structure import (
 )
 from tasks.judge.wire import TensorSpec, offsets
 
-MISSING, INFINITE = "missing", "infinite"
+MISSING, INFINITE = ("missing", "few_missing"), ("infinite", "few_infinite")
 FARTHER_PLACES = "farther_places"
+RINGS = "rings"
+"""For square matrices, where a reference does something again and again."""
 NOWHERE = "nowhere"
 """Places that hardly a table has: what a reference takes all the same are none. Never asked for on a device."""
 _FARTHER = 4
@@ -43,6 +46,8 @@ _FEW_ROWS = 4
 _MOVED_DTYPES = ("float32", "float64", "bool", *WHOLE_DTYPES, *HALF_DTYPES)
 _REAL_DTYPES = {"complex64": "float32", "complex128": "float64"}
 _OUTLIER_SHARE = 1 / 512
+_FEW = 2
+_TRIED_PLACES = 1024
 _OUTLIER_FACTOR, _END_FACTOR = 30.0, 25.0
 _LARGE, _SMALL = 10.0, 0.01
 _BEYOND = 8.0
@@ -62,6 +67,8 @@ class Domain:
     high: float = 0.0
     is_mirrored: bool = False
     """A matrix that equals its transpose; every value is then moved alike."""
+    ring: Ring | None = None
+    """What square matrices keep that become rings, also where nothing else of them may be moved."""
 
     @property
     def nearest_to_zero(self) -> float:
@@ -100,8 +107,17 @@ def domains(blocks: Sequence[np.ndarray], specs: Sequence[TensorSpec]) -> list[D
             found.append(Domain(kind="fixed"))
         else:
             real = in_reals(spec)
-            found.append(domain(real, [items(block, real, start) for block in blocks]))
+            draws = [items(block, real, start) for block in blocks]
+            where = domain(real, draws)
+            found.append(replace(where, ring=_ring(real, draws, where)))
     return found
+
+
+def _ring(spec: TensorSpec, draws: Sequence[np.ndarray], where: Domain) -> Ring | None:
+    if where.kind == "constant" or not spec.num_items:
+        return None
+    low, high = float(min(draw.min() for draw in draws)), float(max(draw.max() for draw in draws))
+    return ring_of(spec, draws, where.kind, low=low, high=high) if np.isfinite([low, high]).all() else None
 
 
 def domain(spec: TensorSpec, draws: Sequence[np.ndarray]) -> Domain:
@@ -139,13 +155,13 @@ def transformed(
     """A copy of the inputs in one block, moved to another part of their domains."""
     block = block.copy()
     for spec, start, where in zip(map(in_reals, specs), offsets(specs)[0], domains, strict=True):
-        if where.kind == "fixed" or (where.is_mirrored and name not in _ALIKE):
+        if where.ring is None if name == RINGS else where.kind == "fixed" or (where.is_mirrored and name not in _ALIKE):
             continue
         if name in _MOVES_OF.get(where.kind, _MOVES_OF_NUMBERS):
             values = items(block, spec, start)
             zeros = values == 0
             values[:] = np.asarray(_MOVES[name](values, spec, where, rng), like=values)
-            if where.kind not in _MOVES_OF:
+            if where.kind not in _MOVES_OF and name != RINGS:
                 values[zeros] = 0
             if spec.dtype in HALF_DTYPES:
                 put_array(block, spec, start, values)
@@ -226,6 +242,13 @@ def _missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Ge
     return changed
 
 
+def _few_missing(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """So few that hardly a sample of the values finds them."""
+    changed = values.copy()
+    changed[_few_places(values, rng)] = np.nan
+    return changed
+
+
 def _infinite(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
     """Some of both signs that are infinite: for references that ask for those."""
     changed = values.copy()
@@ -233,6 +256,22 @@ def _infinite(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.G
         chosen = rng.integers(0, values.size, max(1, int(values.size * _OUTLIER_SHARE)))
         changed[np.asarray(chosen, like=values)] = value
     return changed
+
+
+def _few_infinite(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    changed = values.copy()
+    for place, value in zip(_few_places(values, rng), (np.inf, -np.inf), strict=False):
+        changed[place] = value
+    return changed
+
+
+def _few_places(values: np.ndarray, rng: np.random.Generator) -> list[int]:
+    """Anywhere, but not at zeros where there is enough else, since those stay."""
+    tried = np.unique(rng.integers(0, values.size, _TRIED_PLACES))
+    rng.shuffle(tried)
+    is_zero = on_host(values[np.asarray(tried, like=values)] == 0)
+    found: list[int] = tried[np.argsort(is_zero, kind="stable")][:_FEW].tolist()
+    return found
 
 
 def _other_whole(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -263,12 +302,35 @@ def _outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.G
     if where.kind == "signed":
         changed[chosen] *= _OUTLIER_FACTOR
         # The ends are always among them: what overflows for few values only must do so in every draw.
-        ends = [place_of(np.argmin, values), place_of(np.argmax, values)]
+        ends = _ends(values)
         changed[ends] = values[ends] * _END_FACTOR
     else:
         ends_chosen = np.where(rng.random(chosen.size) < 0.5, where.low, where.high)
         changed[chosen] = np.asarray(ends_chosen, like=values)
     return changed
+
+
+def _few_outliers(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """The ends alone, so that hardly a sample of the values finds one."""
+    changed = values.copy()
+    if where.kind == "signed":
+        changed[_ends(values)] *= _END_FACTOR
+    return changed
+
+
+def _few_beyond(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    """As far as beyond, but of all values that which is farthest from zero alone."""
+    changed = values.copy()
+    if where.kind != "signed":
+        start = where.nearest_to_zero
+        farthest = _ends(values)[where.high - start >= start - where.low]
+        changed[farthest] = start + _BEYOND * (values[farthest] - start)
+    return changed
+
+
+def _ends(values: np.ndarray) -> list[int]:
+    """Where the least and the largest value are."""
+    return [place_of(np.argmin, values), place_of(np.argmax, values)]
 
 
 def one_sided(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
@@ -295,13 +357,20 @@ def _signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Gene
 
 
 def _rare_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
-    """So few, and in one quarter only, that no sample of the values finds them."""
+    """In one quarter only, so that no look at some rows finds them, and enough for a mean to show them."""
     changed = values.copy()
     if where.kind == "bounded":
         quarter = values.size // 4
         start = rng.integers(1, 4) * quarter
         chosen = start + rng.integers(0, max(quarter, 1), max(1, int(quarter * _OUTLIER_SHARE)))
         changed[np.asarray(chosen, like=values)] *= -1
+    return changed
+
+
+def _few_signs(values: np.ndarray, _: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    changed = values.copy()
+    if where.kind == "bounded":
+        changed[_few_places(values, rng)] *= -1
     return changed
 
 
@@ -362,6 +431,10 @@ def _holes(values: np.ndarray, spec: TensorSpec, rng: np.random.Generator) -> np
     return kept
 
 
+def _ringed(values: np.ndarray, spec: TensorSpec, where: Domain, rng: np.random.Generator) -> np.ndarray:
+    return values if where.ring is None else ringed(on_host(values), spec, where.ring, rng)
+
+
 _Move = Callable[[np.ndarray, TensorSpec, Domain, np.random.Generator], np.ndarray]
 _MOVES: dict[str, _Move] = {
     "one_sided": one_sided,
@@ -370,12 +443,18 @@ _MOVES: dict[str, _Move] = {
     "large": _large,
     "outliers": _outliers,
     "raised": _raised,
-    MISSING: _missing,
-    INFINITE: _infinite,
+    "missing": _missing,
+    "few_missing": _few_missing,
+    "infinite": _infinite,
+    "few_infinite": _few_infinite,
+    RINGS: _ringed,
     "other_whole": _other_whole,
     "small": _small,
     "rare_signs": _rare_signs,
+    "few_signs": _few_signs,
+    "few_outliers": _few_outliers,
     "beyond": _beyond,
+    "few_beyond": _few_beyond,
     FARTHER_PLACES: _farther_places,
     NOWHERE: _nowhere,
     "lowered": _lowered,
@@ -387,9 +466,9 @@ _MOVES_OF: dict[str, tuple[str, ...]] = {
     "whole": ("other_whole", FARTHER_PLACES, NOWHERE),
 }
 _MOVES_OF_NUMBERS = tuple(name for name in _MOVES if not any(name in names for names in _MOVES_OF.values()))
-ON_HOST = ("beyond", "other_whole", FARTHER_PLACES)
+ON_HOST = ("beyond", "few_beyond", "other_whole", FARTHER_PLACES)
 """Moves that may lead out of a table, which ends a process that uses a device."""
-FAR = ("beyond", "raised", "lowered")
+FAR = ("beyond", "few_beyond", "raised", "lowered", RINGS)
 """Moves that lead where a problem may lose its meaning, such as a loss that is nothing."""
 _ALIKE = ("negated", "large", "small", "beyond", "raised", "lowered")
 """Moves that leave equal values equal."""

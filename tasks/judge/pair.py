@@ -170,27 +170,27 @@ class Pair:
         self._ask_reference(lambda reference, deadline: reference.load_state(state, rows, deadline))
 
     def answer(
-        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False, filling: int = 0
+        self, block: np.ndarray, *, slot: int = 0, same: bool = False, hold: bool = False, filling: int = 0
     ) -> tuple[list[TensorSpec], np.ndarray, float]:
-        """The candidate's outputs, and the ms they took; for `filling` see Program.call."""
+        """The candidate's outputs, and the ms they took; for `same` and `filling` see Program.call."""
         self.num_calls += 1
-        return self.candidate.call(block, self._deadline, slot=slot, fresh=fresh, hold=hold, filling=filling)
+        return self.candidate.call(block, self._deadline, slot=slot, same=same, hold=hold, filling=filling)
 
     def truth(
-        self, block: np.ndarray, *, slot: int = 0, fresh: bool = False, hold: bool = False, filling: int = 0
+        self, block: np.ndarray, *, slot: int = 0, same: bool = False, hold: bool = False, filling: int = 0
     ) -> tuple[np.ndarray, float]:
         """The reference's outputs, and the ms they took; as for the candidate."""
-        fields: dict[str, Any] = {"slot": slot, "fresh": fresh, "hold": hold, "filling": filling}
+        fields: dict[str, Any] = {"slot": slot, "same": same, "hold": hold, "filling": filling}
         return self._ask_reference(lambda reference, deadline: reference.call(block, deadline, **fields))[1:]
 
-    def answers(self, blocks: Sequence[np.ndarray]) -> Answers:
+    def answers(self, blocks: Sequence[np.ndarray], *, first_slot: int = 0) -> Answers:
         """What the candidate answers to several calls in one exchange."""
         self.num_calls += len(blocks)
-        return self.candidate.calls(blocks, self._deadline)
+        return self.candidate.calls(blocks, self._deadline, first_slot=first_slot)
 
-    def truths(self, blocks: Sequence[np.ndarray]) -> Answers:
+    def truths(self, blocks: Sequence[np.ndarray], *, first_slot: int = 0) -> Answers:
         """What the reference answers to them."""
-        return self._ask_reference(lambda reference, deadline: reference.calls(blocks, deadline))
+        return self._ask_reference(lambda reference, deadline: reference.calls(blocks, deadline, first_slot=first_slot))
 
     def answers_on_device(self, blocks: Sequence[np.ndarray], order: Sequence[int], *, cold: bool) -> Answers:
         """What the candidate answers to these inputs in this order, and what it says that its device took."""

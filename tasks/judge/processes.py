@@ -26,6 +26,14 @@ START_S = 120.0
 END_S = 10.0
 RETURN_S = 5.0
 """Of its own time, for coming back to where questions are waited for, which takes next to none."""
+STOP_S = 10.0
+"""For being stopped, which takes no longer than the longest of the system calls that its threads are in."""
+STOP_PAUSE_S, LONGEST_STOP_PAUSE_S = 2e-5, 1e-3
+"""Ever rarer looks: the referee is on the very core on which the others have to run until they stop."""
+STARTING, CLONE_VFORK = {"x86_64": (58, 56), "aarch64": (None, 220)}, 0x4000
+"""The numbers of vfork, where there is one, and clone, and how the latter says that it is to be the former."""
+READ_BYTES = 1 << 12
+_CPU_CLOCK = 2  # the number of a process's clock is made of this and its id, as by clock_getcpuclockid
 FORGIVEN_S = 600.0
 """For which the device may be busy after a worker's answers and the deadline moves: not for ever, as nobody can tell
 whose kernels those are while others are at large."""
@@ -50,7 +58,7 @@ class Taken:
     inner_ms: float
     """From our sending to the kernel's taking of the answer: the least that the worker can have worked."""
     outer_ms: float
-    """From letting the worker run to having it stopped again: the most."""
+    """From letting the worker run to telling it to stop, and what it took of a core from then on: the most."""
 
 
 class WorkerProcess:
@@ -190,9 +198,9 @@ class WorkerProcess:
             answer, answered_at = self._channel.receive(deadline, self._look if self._crowd.is_watched else None)
         except WireError as error:
             raise self._crowd.explained(error) from None
-        self._freeze()
-        frozen_at = time.time_ns()
-        taken = Taken(inner_ms=(answered_at - sent_at) / 1e6, outer_ms=(frozen_at - thawed_at) / 1e6)
+        told_at = time.time_ns()
+        ran_on_ns = self._freeze()
+        taken = Taken(inner_ms=(answered_at - sent_at) / 1e6, outer_ms=(told_at - thawed_at + ran_on_ns) / 1e6)
         return short_answer(answer) if answer[0] == MARK else decoded(answer), taken
 
     @property
@@ -234,14 +242,42 @@ class WorkerProcess:
     def _has_ended(self) -> bool:
         return bool(select.select([self._pid_fd], [], [], 0)[0])
 
-    def _freeze(self) -> None:
+    def _freeze(self) -> int:
+        """Stop the worker and what it started, and wait until all of it has stopped.
+
+        A thread stops when it comes back from the kernel. One in a long system call would share the core with the other
+        program while that is timed, and so would dozens that were asleep, for a moment each.
+
+        Returns:
+            The ns of a core that they took meanwhile. Not how long it was, which depends on who else wants the core.
+
+        Raises:
+            WireError: if something runs on.
+        """
+        took_ns = _took_ns(self.pid)
+        is_asleep = sleeps_alone(self.pid, self._supervisor_pid)
         self._signal(signal.SIGSTOP)
-        # A stopped process starts no others, so this ends as soon as a look finds nothing new.
-        while new := [pid for pid in descendants(self._supervisor_pid) if pid not in (self.pid, *self._stopped)]:
-            for pid in new:
+        if is_asleep and _took_ns(self.pid) == took_ns:
+            return 0  # it has nothing left to do but to stop
+        before = {self.pid: took_ns}
+        deadline, pause_s, num_quiet = time.monotonic() + STOP_S, STOP_PAUSE_S, 0
+        while True:
+            found = stopped(self._supervisor_pid)
+            new = found.keys() - before.keys()
+            running = [pid for pid, has_stopped in found.items() if not has_stopped]
+            num_quiet = 0 if new or running else num_quiet + 1
+            if num_quiet == 2 or (num_quiet and len(found) < 2):  # one of several may have woken another meanwhile
+                return sum(max(0, _took_ns(pid) - ns) for pid, ns in before.items())
+            before |= {pid: _took_ns(pid) for pid in new}
+            for pid in {*new, *running}:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
             self._stopped += new
+            if time.monotonic() > deadline:
+                raise WireError(f"the process did not stop within {STOP_S:.0f} s: it stays in a system call")
+            if running:
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_STOP_PAUSE_S)
 
     def kill(self) -> None:
         """Begin to end the worker, without waiting for it."""
@@ -284,3 +320,84 @@ def descendants(pid: int) -> list[int]:
                 for child in children.read().split():
                     found += [int(child), *descendants(int(child))]
     return found
+
+
+def sleeps_alone(pid: int, supervisor_pid: int) -> bool:
+    """Whether a process below a supervisor is one thread that waits for something, with no other process beside it."""
+    try:
+        words = _stat(pid, str(pid))
+        is_one_asleep = words[0] == b"S" and words[17] == b"1"
+        return (
+            is_one_asleep and _children(supervisor_pid, str(supervisor_pid)) == [pid] and not _children(pid, str(pid))
+        )
+    except OSError:
+        return False
+
+
+def stopped(supervisor_pid: int) -> dict[int, bool]:
+    """The processes below a supervisor, which has one thread, and whether all threads of each have stopped."""
+    found: dict[int, bool] = {}
+    for _ in range(2):  # orphans may have come up to it while we looked farther down
+        with contextlib.suppress(OSError):
+            for pid in _children(supervisor_pid, str(supervisor_pid)):
+                _look_over(pid, found)
+    return found
+
+
+def _look_over(pid: int, found: dict[int, bool]) -> None:
+    """Add a process and those below it, unless it has gone or been found."""
+    if pid in found:
+        return
+    with contextlib.suppress(OSError):
+        threads = os.listdir(f"/proc/{pid}/task")
+        found[pid] = True
+        for thread in threads:
+            try:
+                found[pid] &= _has_stopped(pid, thread)
+                for child in _children(pid, thread):  # after its state: what has stopped starts no others
+                    _look_over(child, found)
+            except OSError:  # it has gone, and its children are another's, where we may have looked before
+                found[pid] = False
+
+
+def _has_stopped(pid: int, thread: str) -> bool:
+    state = _stat(pid, thread)[0]
+    if state == b"D":
+        return _waits_for_child(pid, thread)
+    return state in (b"T", b"t") or (state == b"Z" and thread == str(pid))  # the dead, too, hand over their children
+
+
+def _waits_for_child(pid: int, thread: str) -> bool:
+    """Whether it sleeps until a process that it has started runs a program, which that does when it is let run."""
+    words = _read(f"/proc/{pid}/task/{thread}/syscall").split()
+    if len(words) != 9:  # it runs by now
+        return False
+    number, flags = int(words[0]), int(words[1], 16)
+    vfork, clone = STARTING.get(os.uname().machine, (None, None))
+    return number == vfork or (number == clone and bool(flags & CLONE_VFORK))
+
+
+def _stat(pid: int, thread: str) -> list[bytes]:
+    """What the kernel says of a thread, from its state on."""
+    return _read(f"/proc/{pid}/task/{thread}/stat").rpartition(b")")[2].split()
+
+
+def _children(pid: int, thread: str) -> list[int]:
+    return [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _took_ns(pid: int) -> int:
+    """How long all threads of a process have had a core; 0 if it has ended."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | _CPU_CLOCK)
+    except OSError:
+        return 0
+
+
+def _read(path: str) -> bytes:
+    """A file of the kernel's, as cheaply as can be: after every answer some are read for every thread."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: os.read(fd, READ_BYTES), b""))
+    finally:
+        os.close(fd)

@@ -115,12 +115,14 @@ class Answers:
     """The same with all the time in which the worker could have run, a little before and after."""
     device_ms: float = 0.0
     """Between two events on the device around the calls, as the worker says; 0 without a device."""
+    first_slot: int = 0
+    """Of those that the calls were made in."""
 
-    def several(self, slots: Sequence[int]) -> Blocks:
+    def several(self, indices: Sequence[int]) -> Blocks:
         """The outputs of several calls that have one form; within a referee's turn where they are still to be read."""
         if isinstance(self.outputs, LazyBytes):
-            return self.outputs.several(slots)
-        return [self.outputs[slot] for slot in slots]
+            return self.outputs.several(indices)
+        return [self.outputs[index] for index in indices]
 
 
 class Program:
@@ -197,7 +199,7 @@ class Program:
         deadline: float,
         *,
         slot: int = 0,
-        fresh: bool = False,
+        same: bool = False,
         hold: bool = False,
         filling: int = 0,
     ) -> tuple[list[TensorSpec], np.ndarray, float]:
@@ -205,11 +207,11 @@ class Program:
 
         Args:
             slot: which of the two places of inputs and outputs to use.
-            fresh: hand over new tensor objects, instead of the same ones with other contents.
+            same: hand over the tensor objects of the slot's last call with other contents, instead of new ones.
             hold: keep the outputs alive for recopy.
             filling: byte of what unwritten memory of the host is full of; 0 leaves it as it is.
         """
-        question = CallQuestion(slot=slot, fresh=fresh, hold=hold, filling=filling)
+        question = CallQuestion(slot=slot, same=same, hold=hold, filling=filling)
         answers = self._run("call", deadline, [slot], [block], question.framed)
         return answers.specs[0], answers.several([0])[0], answers.taken_ms
 
@@ -221,13 +223,13 @@ class Program:
         answers = self._run("call_in_float64", deadline, [0], [block], framed)
         return answers.specs[0], answers.several([0])[0]
 
-    def calls(self, blocks: Sequence[np.ndarray], deadline: float) -> Answers:
+    def calls(self, blocks: Sequence[np.ndarray], deadline: float, *, first_slot: int = 0) -> Answers:
         """Run the model once on each of several new inputs, one after the other, in a single exchange.
 
         For calls so short that an exchange for each would outweigh them. At most layout.num_slots.
         """
-        question = CallQuestion(slot=0, count=len(blocks))
-        return self._run("call", deadline, range(len(blocks)), blocks, question.framed)
+        question = CallQuestion(slot=first_slot, count=len(blocks))
+        return self._run("call", deadline, range(first_slot, first_slot + len(blocks)), blocks, question.framed)
 
     def calls_on_device(
         self, blocks: Sequence[np.ndarray], order: Sequence[int], deadline: float, *, cold: bool
@@ -276,6 +278,7 @@ class Program:
             taken_ms=taken.inner_ms,
             outer_ms=taken.outer_ms,
             device_ms=_claimed_ms(answer),
+            first_slot=slots[0],
         )
 
     def outputs_by_now(self, *, slot: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tasks.judge import timing
 from tasks.judge.pair import Pair
-from tasks.judge.program import Answers
+from tasks.judge.program import MIN_SLOTS, Answers
 
 EXCHANGES = 9
 FIRST_CALLS = 2
@@ -96,12 +96,14 @@ class Stopwatch:
             compare = self._compare
             if is_disguised:
                 blocks, compare = self._disguise(blocks)
+        # Numbers of tensors come again: whoever keeps something under one is to find a tensor of another place there.
+        first_slot = self._rng.randrange(min(MIN_SLOTS, self._pair.candidate.layout.num_slots - calls + 1))
         if self._rng.random() < 0.5:
-            truths = self._pair.truths(blocks)
-            answers = self._pair.answers(blocks)
+            truths = self._pair.truths(blocks, first_slot=first_slot)
+            answers = self._pair.answers(blocks, first_slot=first_slot)
         else:
-            answers = self._pair.answers(blocks)
-            truths = self._pair.truths(blocks)
+            answers = self._pair.answers(blocks, first_slot=first_slot)
+            truths = self._pair.truths(blocks, first_slot=first_slot)
         compare(blocks, answers, truths)
         exchange = self._exchanges[calls]
         reference_ms, candidate_ms = (

@@ -25,6 +25,7 @@ from tasks.judge.distributions import (
     NOWHERE,
     NUM_TELLING,
     ON_HOST,
+    RINGS,
 )
 from tasks.judge.input_pool import NUM_STUDIED, InputPool
 from tasks.judge.missing import takes_infinite, takes_missing
@@ -40,6 +41,7 @@ from tasks.judge.reference import (
     Reference,
     refusal,
 )
+from tasks.judge.rings import repeats
 from tasks.judge.weights import Weights
 from tasks.judge.wire import Arena, DeadlineError, TensorSpec, WireError, offsets
 from tasks.judge.yardstick import PLAIN, Yardstick
@@ -60,6 +62,10 @@ WeightsInUse = tuple[int, np.ndarray]
 STRONG_WEIGHTS, ONE_SIDED_WEIGHTS = "strong_weights", "one_sided_weights"
 STRENGTHS = (8.0, True), (3.0, True), (8.0, False), (3.0, False), (1.6, False)
 """How much larger weights are tried to be, and whether with other signs, the most telling first."""
+LASTING_WEIGHTS = {"turning_weights": False, "staying_weights": True}
+"""Those with which a recurrence forgets little, and whether a state then stays as it is."""
+SHARES = 0.05, 0.3, 1.0
+"""How much is left of what leads into such a state, the most telling first."""
 MAX_DRAWS = 12
 """Of inputs, to find some on which rounding alone changes little."""
 SHOWN_NAMES = 5
@@ -100,6 +106,7 @@ class Study:
         self.output_specs: list[TensorSpec] = []
         self._strong: tuple[float, bool, bool, int] | None = None
         self._takes_one_sided = False
+        self._lasting: dict[str, tuple[float, int]] = {}
         self.distributions: list[str] = []
         self._secret = random.SystemRandom()
         self.seeds = [self._secret.getrandbits(31) for _ in range(NUM_SEEDS)]
@@ -213,7 +220,8 @@ class Study:
             raise BadProblemError(
                 "the reference gives different outputs for equal inputs; where modules such as nn.Dropout draw, let "
                 "its constructor call self.eval(); where forward draws in either mode, as F.dropout(x, training=True) "
-                "or torch.rand do, let its caller give it what is drawn, or let it seed"
+                "or torch.rand do, let its caller give it what is drawn, or let it seed; where its outputs depend on "
+                "what earlier calls left in buffers or attributes, such as a running mean, let its caller give it that"
             )
         self._learn_own_errors()
         self._require_effort(outputs)
@@ -305,9 +313,11 @@ class Study:
                 break
             if name in ON_HOST and not isinstance(self.worker.arena, Arena):
                 continue
-            if name == MISSING and not takes_missing(self.problem.source):
+            if name in MISSING and not takes_missing(self.problem.source):
                 continue
-            if name == INFINITE and not takes_infinite(self.problem.source):
+            if name in INFINITE and not takes_infinite(self.problem.source):
+                continue
+            if name == RINGS and not repeats(self.problem.source):
                 continue
             if name == FARTHER_PLACES and not self._looks_places_up():
                 continue
@@ -319,7 +329,7 @@ class Study:
                 spent_ms += taken_ms
             except Failure:
                 continue  # outside the problem's domain
-            is_as_finite = name == MISSING or equality.is_as_finite(outputs, plain, specs)
+            is_as_finite = name in MISSING or equality.is_as_finite(outputs, plain, specs)
             if specs != self.output_specs or not is_as_finite:
                 continue
             if name in FAR and not equality.is_of_like_size(outputs, plain, specs):
@@ -360,6 +370,7 @@ class Study:
         if not self.weights.stay_as_made:
             self._study_strong_weights()
             self._study_one_sided_weights()
+            self._study_lasting_weights()
 
     def _takes_filled_weights(self) -> bool:
         """Whether the reference computes as usual where its weights have no zeros, which may be what it relies on."""
@@ -396,6 +407,17 @@ class Study:
         one_sided = self.weights.one_sided(state, self._numpy_rng())
         self._takes_one_sided = self._computes_well(one_sided, plain, ONE_SIDED_WEIGHTS)
 
+    def _study_lasting_weights(self) -> None:
+        """Whether weights with which little is forgotten do for the reference, if it does anything again and again."""
+        if not self.weights.has_squares or not repeats(self.problem.source):
+            return
+        plain = self.outputs(self.pool.blocks[0], state=self.weights.states[self.seeds[0]])
+        for name, share in itertools.product(LASTING_WEIGHTS, SHARES):
+            if name not in self._lasting:
+                made_from = share, self._secret.getrandbits(60)
+                if self._computes_well(self._made_lasting(name, *made_from), plain, name):
+                    self._lasting[name] = made_from
+
     def _computes_well(self, state: np.ndarray | None, plain: np.ndarray, name: str) -> bool:
         """Whether the reference does with weights that are our choice, and its outputs are about as large."""
         block, specs = self.pool.blocks[0], self.output_specs
@@ -415,6 +437,15 @@ class Study:
         factor, with_signs, fills, seed = self._strong
         state, rng = self.weights.states[self.seeds[0]], np.random.default_rng(seed)
         return self.weights.strengthened(state, rng, factor=factor, with_signs=with_signs, fills=fills)
+
+    def lasting_weights(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Weights with which little is forgotten, with their names, as far as the reference allows."""
+        for name, made_from in self._lasting.items():
+            yield name, self._made_lasting(name, *made_from)
+
+    def _made_lasting(self, name: str, share: float, seed: int) -> np.ndarray:
+        state, rng = self.weights.states[self.seeds[0]], np.random.default_rng(seed)
+        return self.weights.lasting(state, rng, stays=LASTING_WEIGHTS[name], share=share)
 
     def one_sided_weights(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray | None:
         """Weights near these that rounding always moves away from zero, if the reference computes as well with them."""

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-PROTOCOLS = {"cpu": "paired-13", "cuda": "paired-13"}
+PROTOCOLS = {"cpu": "paired-14", "cuda": "paired-14"}
 """By kind of device. On a device calls are timed in another way, which changes at other times."""
 LONG = "long"
 
@@ -47,7 +47,7 @@ def protocol_of(*, device: str, tier: str) -> str:
     """The version of the way of judging.
 
     >>> protocol_of(device="cpu", tier="screen"), protocol_of(device="cuda:0", tier="long")
-    ('paired-13', 'paired-13-long')
+    ('paired-14', 'paired-14-long')
 
     Args:
         device: "cpu", or one of CUDA's or all.

@@ -102,6 +102,8 @@ class Trials:
             self._try_single_weights()
             self._try_aside(ONE_SIDED_WEIGHTS, self._study.one_sided_weights(self._state, self._numpy_rng))
             self._try_aside(STRONG_WEIGHTS, self._study.strong_weights())
+            for name, state in self._study.lasting_weights():
+                self._try_aside(name, state)
         for distribution in self._study.distributions:
             self.try_once(f"{distribution}_inputs", distribution)
         self._require_kept(*first)
@@ -238,13 +240,13 @@ class Trials:
             block = next(self._inputs)
             if distribution != PLAIN:
                 block = self._study.pool.transformed(block, distribution, self._numpy_rng)
-        fresh = self._rng.random() < 0.5
+        same = self._rng.random() < 0.5
         filling = self._rng.choice(FILLINGS)
-        specs, outputs, _ = self._pair.answer(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
+        specs, outputs, _ = self._pair.answer(block, slot=slot, same=same, hold=hold, filling=filling)
         self._require_form(specs)
         with self._pair.uncounted(), self._pair.referees_turn():
             (is_unchanged,) = self._are_unchanged([block], [slot])
-        truth, _ = self._pair.truth(block, slot=slot, fresh=fresh, hold=hold, filling=filling)
+        truth, _ = self._pair.truth(block, slot=slot, same=same, hold=hold, filling=filling)
         self._last_truth = truth
         self._require_inputs(is_unchanged, block, slot=slot)
         return outputs, self._compare(name, outputs, truth, block, measured_as or distribution, slot=slot)
@@ -267,13 +269,14 @@ class Trials:
     def compare_timed(self, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers) -> None:
         """Compare the calls of one exchange: all where they are few and small, else some that nobody can foresee."""
         num_affordable = COMPARED_BYTES // max(blocks[0].size + self._pair.output_bytes, 1)
-        slots = self._rng.sample(range(len(blocks)), min(len(blocks), COMPARED, max(1, num_affordable)))
-        for slot in slots:
-            self._require_form(answers.specs[slot])
+        indices = self._rng.sample(range(len(blocks)), min(len(blocks), COMPARED, max(1, num_affordable)))
+        slots = [answers.first_slot + index for index in indices]
+        for index in indices:
+            self._require_form(answers.specs[index])
         # All in one turn of a device, for which others wait. What is read here is what counts, also for a closer look.
         with self._pair.uncounted(), self._pair.referees_turn():
-            ours, theirs = answers.several(slots), truths.several(slots)
-            given = [blocks[slot] for slot in slots]
+            ours, theirs = answers.several(indices), truths.several(indices)
+            given = [blocks[index] for index in indices]
             are_unchanged = self._are_unchanged(given, slots)
             errors = self._study.yardstick.quick_errors(ours, theirs, PLAIN)
             are_right = are_unchanged & (errors <= 1.0)  # never for NaN
@@ -305,16 +308,18 @@ class Trials:
     def _compare_disguised(
         self, distribution: str, blocks: Sequence[np.ndarray], answers: Answers, truths: Answers
     ) -> None:
-        slots = self._rng.sample(range(len(blocks)), min(len(blocks), DISGUISED))
-        for slot in slots:
-            self._require_form(answers.specs[slot])
+        indices = self._rng.sample(range(len(blocks)), min(len(blocks), DISGUISED))
+        slots = [answers.first_slot + index for index in indices]
+        for index in indices:
+            self._require_form(answers.specs[index])
         with self._pair.uncounted(), self._pair.referees_turn():
-            ours, theirs = answers.several(slots), truths.several(slots)
-            are_unchanged = self._are_unchanged([blocks[slot] for slot in slots], slots)
+            ours, theirs = answers.several(indices), truths.several(indices)
+            given = [blocks[index] for index in indices]
+            are_unchanged = self._are_unchanged(given, slots)
         for index, slot in enumerate(slots):
-            self._require_inputs(are_unchanged[index], blocks[slot], slot=slot)
+            self._require_inputs(are_unchanged[index], given[index], slot=slot)
             name = f"{distribution}_inputs"
-            self._compare(name, ours[index], theirs[index], blocks[slot], distribution, slot=slot)
+            self._compare(name, ours[index], theirs[index], given[index], distribution, slot=slot)
 
     def _require_form(self, specs: Sequence[TensorSpec]) -> None:
         """Refuse outputs of another form."""

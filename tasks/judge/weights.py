@@ -9,7 +9,7 @@ import numpy as np
 from tasks.judge.distributions import Domain, in_reals, one_sided
 from tasks.judge.equality import as_array, put_array
 from tasks.judge.structure import is_structured
-from tasks.judge.trained import has_gaps, is_real, perturbed, strengthened
+from tasks.judge.trained import has_gaps, is_real, lasting, perturbed, square_size, strengthened
 from tasks.judge.wire import TensorSpec, offsets
 
 
@@ -97,10 +97,26 @@ class Weights:
         Args:
             fills: whether zeros become other values where perturbed makes them so.
         """
-        grown = [learned and moved for learned, moved in zip(self.is_learned, self._is_moved, strict=True)]
         is_filled = [fills and filled for filled in self.is_filled]
-        changed = strengthened(state, self.specs, grown, rng, factor=factor, with_signs=with_signs, is_filled=is_filled)
+        changed = strengthened(
+            state, self.specs, self._grown, rng, factor=factor, with_signs=with_signs, is_filled=is_filled
+        )
         return self.alike_where_tied(changed)
+
+    @property
+    def has_squares(self) -> bool:
+        """Whether anything that is learned may be the step from one state to the next."""
+        return any(size and moved for size, moved in zip(map(square_size, self.specs), self._grown, strict=True))
+
+    def lasting(self, state: np.ndarray, rng: np.random.Generator, *, stays: bool, share: float) -> np.ndarray:
+        """A state with which a model forgets little from step to step, see lasting."""
+        names = [name for name, *_ in self.rows]
+        changed = lasting(state, self.specs, names, self._grown, rng, stays=stays, share=share)
+        return self.alike_where_tied(changed)
+
+    @property
+    def _grown(self) -> list[bool]:
+        return [learned and moved for learned, moved in zip(self.is_learned, self._is_moved, strict=True)]
 
     def one_sided(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A state near this one, of values that rounding to few bits always moves away from zero; zeros stay."""

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from tasks.judge import model_state, precision, values
-from tasks.judge.call_frames import AGAIN, FILL, FRESH, HOLD, MARK, QUESTION, keeps_outputs
+from tasks.judge.call_frames import AGAIN, FILL, HOLD, MARK, QUESTION, SAME, keeps_outputs
 from tasks.judge.outputs import OutputRefusedError, Outputs, TooLargeError, flattened
 from tasks.judge.unwritten_memory import filled_memory
 from tasks.judge.wire import FRAME_BYTES, TensorSpec, offsets
@@ -64,13 +64,19 @@ class Worker:
         self._slots: list[tuple[int, int]] = []
         self._capacity = 0
         self._copies_outputs = False
+        self._unseen: list[list[torch.Tensor]] = []
+        """The inputs in every slot, as tensors that no program ever sees: what it does to those is its own business."""
+        self._with_grad: list[int] = []
         self._objects: list[list[torch.Tensor]] = []
+        """The inputs of the last call in every slot, as its program has seen them."""
         self._views: dict[tuple[int, torch.dtype, torch.Size], torch.Tensor] = {}
         self._held: dict[int, torch.Tensor | list[torch.Tensor]] = {}
         self._answered: list[list[torch.Tensor]] = [[], []]  # in the last exchange, and in the one before
         self._keeps_outputs = False
         """Whether they outlive one more exchange, to be looked at again."""
         self._usual_forms: list[tuple[torch.dtype, torch.Size]] = []
+        self._usual_paths: tuple[list[str], list[str]] = [], []
+        """Under which keys outputs stood when they were last described; the second those of held ones: none."""
         self._may_answer_shortly = False
         self._answers_shortly = False
 
@@ -82,7 +88,7 @@ class Worker:
         """
         frame = bytearray(FRAME_BYTES)
         receive, send, read = self._connection.recv_into, self._connection.send, QUESTION.unpack_from
-        plain, words_of = torch.Tensor, array.array
+        plain, words_of, no_paths = torch.Tensor, array.array, [""]
         exchanges, held = self._answered, self._held
         while num_bytes := receive(frame):
             if frame[0] != MARK:
@@ -93,7 +99,8 @@ class Worker:
             if flags > AGAIN or not self._answers_shortly:
                 send(self._answer(number, self.do_call, flags, filling, slot, count))
                 continue
-            model, objects, usual, words = self._model, self._objects, self._usual_forms, [MARK, number]
+            model, unseen, objects, with_grad = self._model, self._unseen, self._objects, self._with_grad
+            usual, usual_paths, words = self._usual_forms, self._usual_paths[flags], [MARK, number]
             if self._keeps_outputs:
                 exchanges.reverse()
             answered = exchanges[0]
@@ -101,9 +108,12 @@ class Worker:
             result = outputs = output = None  # nothing of the last answer is in the way of the next
             try:
                 for at in range(slot, slot + count):
-                    result = held[slot] if flags else model(*objects[at])
-                    outputs = [result] if type(result) is plain else flattened(result)[0]
-                    if [(output.dtype, output.shape) for output in outputs] != usual:
+                    given = objects[at] = [tensor.detach() for tensor in unseen[at]]  # as _new_objects does
+                    for place in with_grad:
+                        given[place].requires_grad_()
+                    result = held[slot] if flags else model(*given)
+                    outputs, paths = ([result], no_paths) if type(result) is plain else flattened(result)
+                    if paths != usual_paths or [(output.dtype, output.shape) for output in outputs] != usual:
                         raise OutputRefusedError("the outputs have another form than those of earlier calls")
                     for output in outputs:
                         if not output.is_contiguous():
@@ -206,6 +216,8 @@ class Worker:
         self._may_answer_shortly = is_plain and not self._copies_outputs
         self._answers_shortly = False
         torch.set_grad_enabled(message["needs_grad_mode"])
+        self._with_grad = [place for place, with_grad in enumerate(self._inputs["with_grad"]) if with_grad]
+        self._unseen = [[self._view(spec, at + start) for spec, start in self._input_places] for at, _ in self._slots]
         self._objects = [self._new_objects(slot) for slot in range(len(self._slots))]
         return {}
 
@@ -222,7 +234,9 @@ class Worker:
         self._forget_exchange()
         forms, is_plain = [], self._takes_plain_calls
         for at in range(slot, slot + count):
-            if flags & FRESH:
+            if flags & SAME:  # who writes to a tensor raises its version, and the referee has
+                torch.autograd.graph.increment_version(self._memory)
+            else:
                 self._objects[at] = self._new_objects(at)
             if flags & AGAIN:
                 result = self._held[slot]
@@ -234,6 +248,8 @@ class Worker:
             tensors, paths = self._taken_apart(result)
             if flags & HOLD:
                 self._held[at] = tensors[0] if len(tensors) == 1 else tensors
+            if not flags & AGAIN:
+                self._usual_paths = paths, [""] * len(paths)
             forms.append(self._handed_over((tensors, paths), at))
             is_plain &= not any(tensor.is_conj() or tensor.is_neg() for tensor in tensors)
         # Once described in full, what is like it need not be; a program that was unlike it once is never trusted again.
@@ -310,12 +326,15 @@ class Worker:
         return {"tree": tree, "specs": rows, "with_grad": [tensor.requires_grad for tensor in tensors]}
 
     def _new_objects(self, slot: int) -> list[torch.Tensor]:
-        """The inputs that lie in a slot, as tensors that no program has seen."""
-        at = self._slots[slot][0]
-        return [
-            self._view(spec, at + start).requires_grad_(with_grad)
-            for (spec, start), with_grad in zip(self._input_places, self._inputs["with_grad"], strict=True)
-        ]
+        """The inputs that lie in a slot, as tensors that no program has seen.
+
+        Who keeps what was done to others, such as their views, does it anew for these, as for any caller's. They are no
+        views of the arena: what is written to them with a gradient is nobody's history but their own.
+        """
+        given = [tensor.detach() for tensor in self._unseen[slot]]
+        for place in self._with_grad:
+            given[place].requires_grad_()
+        return given
 
     def _called(self, model: Any, tensors: list[torch.Tensor], *, in_double: bool = False) -> Any:
         plain = self._takes_tensors_only  # then decoding would only cost time

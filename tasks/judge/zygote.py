@@ -106,6 +106,8 @@ def _work(
 ) -> NoReturn:
     sandbox.die_with_parent(signal.SIGKILL)
     os.setsid()
+    with contextlib.suppress(OSError):  # where each session has a share of the cores, a priority counts within it only
+        Path("/proc/self/autogroup").write_text(str(PRIORITY))
     text = mmap.mmap(arena_fds[0], 0)
     memory_fd = os.dup(arena_fds[-1])
     nothing = os.open(os.devnull, os.O_RDONLY)
