@@ -27,7 +27,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from flows.ancestors import GRACE_S, end_with_ancestors
 from flows.engine import say
-from flows.parts.gathering import ALL_HERE, CONNECT_S, FOLDER, GATHERING_POLL_S, Invitation, why_unreachable
+from flows.parts.gathering import (
+    ALL_HERE,
+    CONNECT_S,
+    FOLDER,
+    GATHERING_POLL_S,
+    TOKEN,
+    Invitation,
+    why_unreachable,
+)
 from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import CudaL1Error, MachineError, PreemptedError
 from tasks.judge.walls.system import PR_SET_PDEATHSIG, prctl
@@ -51,9 +59,10 @@ def let_blocks_of_memory_grow() -> None:
         os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
 
 
-def start(engine: EngineParams, *, number: int, address: str, log: Path) -> subprocess.Popen[bytes]:
+def start(invitation: Invitation, *, number: int, address: str, log: Path) -> subprocess.Popen[bytes]:
     """A process that follows the first of the team, which is at the address, and ends with whoever started it."""
-    orders = {"number": number, "address": address, "parent": os.getpid(), "engine": asdict(engine)}  # type: ignore[call-overload]
+    engine = asdict(invitation.engine)  # type: ignore[call-overload]
+    orders = {"number": number, "address": address, "token": invitation.token, "parent": os.getpid(), "engine": engine}
     with log.open("wb") as file:
         return subprocess.Popen(
             [sys.executable, "-m", "flows.following", "--orders", json.dumps(orders)],
@@ -88,10 +97,10 @@ def main() -> None:
     if os.getppid() != chosen.orders["parent"]:
         sys.exit("the process that wanted to be followed is gone")
     engine = EngineParams(**chosen.orders["engine"])
-    _follow(engine, number=chosen.orders["number"], address=chosen.orders["address"])
+    _follow(engine, **{name: chosen.orders[name] for name in ("number", "address", "token")})
 
 
-def _follow(engine: EngineParams, *, number: int, address: str) -> None:
+def _follow(engine: EngineParams, *, number: int, address: str, token: str) -> None:
     """Do what the first process says until it says that there is no more."""
     let_blocks_of_memory_grow()
     from torch.distributed import DistError, TCPStore
@@ -102,8 +111,12 @@ def _follow(engine: EngineParams, *, number: int, address: str) -> None:
     try:
         patience = timedelta(seconds=CONNECT_S)
         store = TCPStore(host, int(port), engine.size, False, timeout=patience, wait_for_workers=False)
+        is_invited = store.get(TOKEN) == token.encode()
     except DistError as error:
         say(f"the stage is gone from {address}: {error}")
+        sys.exit(LOST)
+    if not is_invited:
+        say(f"another stage answers at {address}: it has an invitation of its own, in the folder where it runs")
         sys.exit(LOST)
     store.set_timeout(timedelta(seconds=JOIN_S))
     heartbeats = Heartbeats(store, number=number, watched=[0])
@@ -222,22 +235,23 @@ def _follow_stage(invitation: Invitation, node: int) -> None:
     try:
         for number in range(node * engine.processes, (node + 1) * engine.processes):
             log = FOLDER / f"process-{number}.log"
-            processes[number] = start(engine, number=number, address=engine.address, log=log)
+            processes[number] = start(invitation, number=number, address=engine.address, log=log)
         while None in (polled := [process.poll() for process in processes.values()]) and not any(polled):
             time.sleep(POLL_S)
     except (PreemptedError, KeyboardInterrupt):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which some schedulers send twice; Ctrl-C cuts this short
         say(f"node {node}: ending {stage}, with a checkpoint if it trains; {GRACE_S:.0f} s at most")
         _ask(processes.values())
         raise
     finally:
         kill(processes.values())
-    statuses = {number: process.returncode for number, process in processes.items()}
-    if any(status > 0 and status != LOST for status in statuses.values()):
+    if any(status not in (None, 0, LOST) for status in polled):  # and not what the others ended by, which were killed
+        statuses = dict(zip(processes, polled, strict=True))
         raise MachineError(
             f"processes of node {node} failed, see {FOLDER}: exit statuses {statuses}; mend that, start this again, "
             f"and run the stage again"
         )
-    if any(statuses.values()):
+    if any(polled):
         say(f"node {node}: {stage} is lost, see {FOLDER}; once it runs again, it goes on from its newest checkpoint")
     else:
         say(f"node {node}: {stage} has ended")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from stage_runs import free_address, run, said_no, started, workspace, write_taught
+from torch.distributed import TCPStore
 
 from flows.parts import launching
-from flows.parts.gathering import INVITATION, Invitation
+from flows.parts.gathering import INVITATION, TOKEN, Invitation
 from tasks.errors import MachineError
 from tasks.params import EngineParams, load_params
 from tasks.training import team
@@ -110,6 +111,27 @@ def test_an_address_that_is_taken_or_of_another_machine_is_told_at_once(tmp_path
         pytest.raises(MachineError, match=f"^nobody can be waited for at {address} .*address already in use"),
     ):
         gather(invitation.engine, tmp_path)
+
+
+def test_another_stage_that_answers_at_the_address_of_one_that_is_gone_is_not_followed(tmp_path, monkeypatch) -> None:
+    root, invitation = invited(tmp_path, monkeypatch)
+    port = int(invitation.engine.address.rpartition(":")[2])
+    store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)
+    store.set(TOKEN, "of another")
+    num_keys = store.num_keys()
+    with invitation.posted(), started(root, "-m", *FOLLOW) as follows:
+        log = root / "work/following/process-1.log"
+        follows.until(lambda: log.exists() and "another stage answers at" in log.read_text())
+        follows.says("work/sft/1 is lost, see work/following")
+    assert store.num_keys() == num_keys
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"folder": "x", "engine": null, "torch": "2"}', "{"])
+def test_an_invitation_of_another_version_of_the_project_is_none(tmp_path, monkeypatch, text) -> None:
+    monkeypatch.chdir(tmp_path)
+    INVITATION.parent.mkdir(parents=True)
+    INVITATION.write_text(text)
+    assert Invitation.read() is None
 
 
 def test_a_machine_that_has_no_place_in_the_stage_is_told(tmp_path, monkeypatch) -> None:

@@ -1,6 +1,7 @@
 """How a stage and the other machines that train with it find each other: by a file in the folder that they share."""
 
 import json
+import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ INVITATION = FOLDER / "invitation.json"
 """There while a stage waits for other machines; what a killed one leaves, the next writes over."""
 ALL_HERE = "all are here"
 """Key in the team's store by which the first process says that nobody has to be waited for any more."""
+TOKEN = "invitation"
+"""Key in the team's store of the token that its invitation has: another stage may answer at the address of one that is
+gone."""
 CONNECT_S = 5.0
 GATHERING_POLL_S = 0.1
 
@@ -30,21 +34,23 @@ class Invitation:
     """The stage's working folder, which names it."""
     engine: EngineParams
     torch: str = field(default_factory=lambda: version("torch"))
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @classmethod
     def read(cls) -> "Invitation | None":
         """The one that is there, if any."""
         try:
             values = json.loads(INVITATION.read_text())
-            return cls(folder=Path(values["folder"]), engine=EngineParams(**values["engine"]), torch=values["torch"])
-        except (OSError, ValueError):  # none, or one that an earlier version of the project left
+            values |= {"folder": Path(values["folder"]), "engine": EngineParams(**values["engine"])}
+            return cls(**values)
+        except (OSError, ValueError, LookupError, TypeError):  # none, or one of another version of the project
             return None
 
     @contextmanager
     def posted(self) -> Iterator[None]:
         """There for other machines to see, if there are to be any.
 
-        Before there is somebody who answers: what others read is never that of a stage which was killed before.
+        Before there is somebody who answers: what others read then is not what a stage left that was killed before.
         """
         if self.engine.nodes == 1:
             yield
@@ -52,7 +58,8 @@ class Invitation:
         engine: dict[str, Any] = asdict(self.engine)  # type: ignore[call-overload]
         FOLDER.mkdir(parents=True, exist_ok=True)
         new = INVITATION.with_suffix(".new")
-        new.write_text(json.dumps({"folder": str(self.folder), "engine": engine, "torch": self.torch}))
+        values = {"folder": str(self.folder), "engine": engine, "torch": self.torch, "token": self.token}
+        new.write_text(json.dumps(values))
         new.replace(INVITATION)
         try:
             yield

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from flows.engine import QUIET_TERMINAL_INTERVAL_S, say
 from flows.following import kill, let_blocks_of_memory_grow, start
-from flows.parts.gathering import ALL_HERE, CONNECT_S, GATHERING_POLL_S, Invitation, why_unreachable
+from flows.parts.gathering import ALL_HERE, CONNECT_S, GATHERING_POLL_S, TOKEN, Invitation, why_unreachable
 from flows.parts.heartbeats import BEAT_S, LOST_S, Heartbeats
 from tasks.errors import MachineError, ParamsError, PreemptedError, TrainingError
 from tasks.params import EngineParams, Params
@@ -165,11 +165,12 @@ class _Crew:
         from tasks.training.team import join
 
         try:
-            with Invitation(folder=self._folder, engine=self._engine).posted():
-                store = self._opened()
+            invitation = Invitation(folder=self._folder, engine=self._engine)
+            with invitation.posted():
+                store = self._opened(invitation.token)
                 self._heartbeats = Heartbeats(store, number=0, watched=range(1, self._engine.size))
                 for number, log in self._logs.items():
-                    self._processes[number] = start(self._engine, number=number, address=self._address, log=log)
+                    self._processes[number] = start(invitation, number=number, address=self._address, log=log)
                 threading.Thread(target=self._watch, name="team", daemon=True).start()
                 self._gather(self._heartbeats)
                 store.set(ALL_HERE, "")
@@ -199,8 +200,8 @@ class _Crew:
         finally:
             self._end()
 
-    def _opened(self) -> "TCPStore":
-        """The store at which the team meets.
+    def _opened(self, token: str) -> "TCPStore":
+        """The store at which the team meets, with the token of those who are invited.
 
         Raises:
             MachineError: if others cannot find it at the address.
@@ -216,6 +217,7 @@ class _Crew:
             store = TCPStore("127.0.0.1", int(port), None, True, wait_for_workers=False, timeout=patience)
         except DistError as error:
             raise MachineError(f"nobody can be waited for at {self._address} (engine.address): {error}") from error
+        store.set(TOKEN, token)
         self._address = f"{host}:{store.port}"
         store.set_timeout(timedelta(seconds=JOIN_S))
         if (reason := why_unreachable(self._address)) is not None:
