@@ -108,6 +108,10 @@ def test_a_branch_that_a_setting_decides_is_not_in_the_way(source: str) -> None:
             id="that is given under a condition",
         ),
         pytest.param(
+            with_norm("self.norm = Norm(1.0)", norm=NORM.replace("is_plain", "training")),
+            id="that train() and eval() give",
+        ),
+        pytest.param(
             with_norm("self.norm = Norm(1.0)", norm=NORM.replace('"last":', '"last" or x.sum() > 9:')),
             id="that does not decide alone",
         ),

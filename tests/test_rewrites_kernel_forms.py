@@ -224,3 +224,45 @@ def test_a_check_is_made_with_a_kernel_too() -> None:
     model, _, inputs = ready(source, defined(rewritten(source, elementwise_in_c) or ""))
     with pytest.raises(AssertionError):
         model(*inputs)
+
+
+@pytest.mark.parametrize("again", ["h = x[:, 0] * 0.5", "h, scale = x[:, 0] * 0.5, 2.0", "h, _ = x.mean(1), 1"])
+def test_a_state_that_is_given_another_value_before_the_loop_does_not_start_as_zeros(again: str) -> None:
+    forward = MOVING_AVERAGE.replace("out = []", f"{again}\nout = []")
+    assert rewritten(problem(forward, "torch.randn(4, 9, 17)"), recurrence_in_c) is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param("inputs = [torch.randn(8, 8)]\n    inputs.append(0)\n    return inputs", id="appended"),
+        pytest.param("inputs = [torch.randn(8, 8)]\n    inputs += [0]\n    return inputs", id="added"),
+        pytest.param("inputs = [torch.randn(8, 8)]\n    _ = inputs.append(0)\n    return inputs", id="within a value"),
+        pytest.param("return {'x': torch.randn(8, 8), **{'dim': 0}}", id="by a mapping"),
+        pytest.param("rest = [0]\n    inputs = [torch.randn(8, 8), *rest]\n    return inputs", id="unpacked"),
+    ],
+)
+def test_an_argument_that_may_be_given_is_not_taken_for_its_default(lines: str) -> None:
+    plain = problem("return torch.softmax(x * 2.0, dim)", "torch.randn(8, 8)", arguments="x, dim=1")
+    given = plain.replace("return [torch.randn(8, 8)]", lines)
+    assert given != plain
+    assert rewritten(plain, reduction_in_c) is not None
+    assert rewritten(given, reduction_in_c) is None
+
+
+def test_a_name_of_an_argument_that_is_computed_is_that_argument() -> None:
+    plain = problem("return torch.softmax(x * 2.0, dim)", "torch.randn(8, 8)", arguments="x, dim=1")
+    first, named = (
+        plain.replace("return [torch.randn(8, 8)]", lines)
+        for lines in ("return [torch.randn(8, 8), 0]", "name = 'dim'\n    return {'x': torch.randn(8, 8), name: 0}")
+    )
+    candidates = [rewritten(source, reduction_in_c) or "" for source in (first, named, plain)]
+    assert candidates[0] == candidates[1] != candidates[2]
+
+
+@needs_gcc
+def test_a_function_within_a_line_keeps_its_own_names() -> None:
+    source = problem("y = x + 1\nx = x * 2\nz = (lambda x: x * 3)(y)\nreturn torch.tanh(z - x) / 3.0", MATRIX)
+    if (candidate := rewritten(source, elementwise_in_c)) is not None:
+        model, reference, inputs = ready(source, defined(candidate))
+        torch.testing.assert_close(model(*inputs), reference(*inputs))

@@ -61,6 +61,7 @@ def rewrites_of(source: str) -> list[str]:
     [
         '{"x": x, "gate": gate.half()}',
         '{"gate": gate.half(), "x": x, "mask": None, "share": 0.25}',
+        '{"x": x, "gate": gate.half(), "share": torch.tensor(3)}',
         "x, gate.half(), 0.25",
         '[x, gate.half(), 2, "a text"]',
     ],
@@ -69,7 +70,7 @@ def test_what_is_given_is_told_by_position_or_by_name(tmp_path: Path, inputs: st
     source = shown(tmp_path, inputs)
     assert OWN not in source
     told = inputs_told(source)
-    given = eval(inputs, {"x": torch.ones(4, 8), "gate": torch.ones(4, 8)})
+    given = eval(inputs, {"torch": torch, "x": torch.ones(4, 8), "gate": torch.ones(4, 8)})
     items = given.items() if isinstance(given, dict) else enumerate(given)
     assert len(told) == len(given)
     for key, value in items:

@@ -243,4 +243,4 @@ def _told(form: tuple[Any, ...]) -> str:
         return f"torch.randn({sizes or '()'})" + ("" if dtype == "float32" else f".to(torch.{dtype})")
     if dtype == "bool":
         return f"torch.rand({sizes or '()'}) > 0.5"
-    return f"torch.randint(0, 2, ({sizes},))" + ("" if dtype == "int64" else f".to(torch.{dtype})")
+    return f"torch.randint(0, 2, {tuple(shape)!r})" + ("" if dtype == "int64" else f".to(torch.{dtype})")

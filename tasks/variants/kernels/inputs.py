@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tasks.variants.kernels.shapes import Shapes
+from tasks.variants.kernels.statements import names_assigned
 from tasks.variants.kernels.values import Value
 
 
@@ -30,6 +31,8 @@ def read_inputs(forward: ast.FunctionDef, generator: ast.FunctionDef, constants:
     given, nothing = _given(generator, positional, constants)
     if not needed <= given.keys() <= {*positional, *named}:
         return None
+    if not tells_all(generator) and given.keys() != {*positional, *named}:
+        return None  # what seems to be left out may be given
     left_out = {name: value for name, value in _literal_defaults(signature).items() if name not in given}
     is_none = {name: False for name, value in given.items() if value is not None} | dict.fromkeys(nothing, True)
     is_none |= {name: value is None for name, value in left_out.items()}
@@ -58,6 +61,30 @@ def returned(function: ast.FunctionDef, scope: Shapes) -> tuple[Value, ...]:
     return value if isinstance(value, tuple) else ()
 
 
+def tells_all(function: ast.FunctionDef) -> bool:
+    """Whether nothing can be in what a function returns but what stands in one list, tuple or mapping."""
+    *lines, last = function.body
+    if not isinstance(last, ast.Return) or not all(names_assigned(each) or _is_text(each) for each in lines):
+        return False
+    value: ast.expr | None = last.value
+    if isinstance(value, ast.Name):
+        said = [node for node in ast.walk(function) if isinstance(node, ast.Name) and node.id == value.id]
+        given = [each.value for each in lines if isinstance(each, ast.Assign) and names_assigned(each) == (value.id,)]
+        if len(said) != 2 or len(given) != 1:  # what else says its name may change it
+            return False
+        (value,) = given
+    match value:
+        case ast.Dict(keys=keys):
+            return all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys)
+        case ast.List(elts=values) | ast.Tuple(elts=values):
+            return not any(isinstance(each, ast.Starred) for each in values)
+    return False
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
 def returns_all(function: ast.FunctionDef) -> bool:
     """Whether the text of what a function returns has an expression for each value."""
     match function.body[-1]:
@@ -76,12 +103,18 @@ def _given(generator: ast.FunctionDef, positional: list[str], constants: Shapes)
             given = dict(zip((str(local.of(key)) for key in keys), values, strict=True))
         case ast.Return(value=ast.List(elts=values) | ast.Tuple(elts=values)) if returns_all(generator):
             given = dict(zip(names, values, strict=False))
-        case ast.Return(value=ast.List() | ast.Tuple()):
+        case _ if _unpacks(generator):
             return dict.fromkeys(positional), set()
         case _:
             return dict(zip(names, returned(generator, constants), strict=False)), set()
     nothing = {name for name, value in given.items() if isinstance(value, ast.Constant) and value.value is None}
     return {name: local.of(value) for name, value in given.items()}, nothing
+
+
+def _unpacks(generator: ast.FunctionDef) -> bool:
+    """Whether a list or a tuple is made of others, so that its text does not tell how long it is."""
+    lists = (node for node in ast.walk(generator) if isinstance(node, ast.List | ast.Tuple))
+    return any(isinstance(each, ast.Starred) for node in lists for each in node.elts)
 
 
 def _literal_defaults(signature: ast.arguments) -> dict[str, Value]:

@@ -40,8 +40,8 @@ def recurrence(model: Model) -> Scan | None:
     except Unsupported:
         return None
     after = tuple(ast.unparse(statement) for statement in body[place + 2 :])
-    gone = {*initial, out_list}  # which the lines that stay must not read
-    if appended not in dict(updates) or _needed(before) & gone:
+    gone = {*initial, out_list}  # which the lines that stay must not read or give another value
+    if appended not in dict(updates) or (_needed(before) | _stored(before)) & gone:
         return None
     if _needed(after) & (gone | names_stored(loop)) - {target}:
         return None
@@ -96,6 +96,10 @@ def _needed(lines: Sequence[str]) -> set[str]:
         needed |= read - given
         given |= names_stored(tree)
     return needed
+
+
+def _stored(lines: Sequence[str]) -> set[str]:
+    return names_stored(ast.parse("\n".join(lines)))
 
 
 def _appended(statement: ast.stmt, out_list: str) -> str | None:

@@ -127,7 +127,8 @@ class _File:
         own = self.classes[owner]
         is_plain = [code_of(each.value) for each in own.bases] in (["nn.Module"], ["torch.nn.Module"])
         others = {name, "__getattribute__", "__setattr__"} & _names_of(own)
-        return is_plain and not others and self._times_given(owner, name) == 1
+        # What train() and eval() give, no text of the file tells.
+        return name != "training" and is_plain and not others and self._times_given(owner, name) == 1
 
     def modules(self, owner: str) -> Iterator[tuple[str, str]]:
         """Attributes that hold an object of one of the file's classes from the beginning to the end, and the class."""

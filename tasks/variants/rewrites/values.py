@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from tasks.variants.attributes import ANYTHING
+from tasks.variants.kernels.inputs import tells_all
 from tasks.variants.kernels.model import changed
 from tasks.variants.names import walk
 from tasks.variants.rewrites.forward import assignment, find_method, positional_parameters_of, returned, statements_of
@@ -33,7 +34,8 @@ def attributes_of(program: cst.Module) -> tuple[dict[str, Term], dict[str, Value
 def inputs_of(program: cst.Module, forward: cst.FunctionDef, known: dict[str, Value]) -> dict[str, Value]:
     found = dict(known)
     given = _generated(program, "get_inputs", positional_parameters_of(forward))
-    for name, term in ((_defaults(forward) | given) if given else given).items():
+    left_out = _defaults(forward) if _tells_all(program, "get_inputs") else {}
+    for name, term in (left_out | given).items():
         _learn(found, name, term, known)
     return found
 
@@ -153,10 +155,20 @@ def _defaults(function: cst.FunctionDef) -> dict[str, Term]:
 
 def _generated(program: cst.Module, name: str, parameters: list[str]) -> dict[str, Term]:
     """Terms of the arguments that a generator returns, by position or by name, with its temporaries looked into."""
-    for statement in program.body:
-        if isinstance(statement, cst.FunctionDef) and statement.name.value == name:
-            return _returned_arguments(statement, parameters)
-    return {}
+    generator = _function(program, name)
+    return _returned_arguments(generator, parameters) if generator else {}
+
+
+def _tells_all(program: cst.Module, name: str) -> bool:
+    generator = _function(program, name)
+    return generator is not None and any(
+        isinstance(each, ast.FunctionDef) and tells_all(each) for each in ast.parse(code_of(generator)).body
+    )
+
+
+def _function(program: cst.Module, name: str) -> cst.FunctionDef | None:
+    found = (each for each in program.body if isinstance(each, cst.FunctionDef) and each.name.value == name)
+    return next(found, None)
 
 
 def _returned_arguments(function: cst.FunctionDef, parameters: list[str]) -> dict[str, Term]:
@@ -170,7 +182,10 @@ def _returned_arguments(function: cst.FunctionDef, parameters: list[str]) -> dic
             return {key.raw_value: reader.read(item) for key, item in pairs if isinstance(key, cst.SimpleString)}
         elif value is not None:
             sequence = reader.read(value)
-            return dict(zip(parameters, sequence.args, strict=False)) if sequence.head == "sequence" else {}
+            is_told = sequence.head == "sequence" and not any(
+                isinstance(each, cst.StarredElement) for each in walk(value)
+            )
+            return dict(zip(parameters, sequence.args, strict=False)) if is_told else {}
     return {}
 
 
