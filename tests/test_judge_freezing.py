@@ -16,6 +16,7 @@ from tasks.judge.wire import WireError
 from tasks.judge.zygote import PRIORITY
 
 LOOKS, LOOK_S, WAIT_S = 5, 0.01, 20.0
+LONG_LOOK_S = 0.1
 THREADS = """
 import threading, time
 for _ in range(8):
@@ -90,6 +91,16 @@ def run(worker: WorkerProcess, code: str) -> Taken:
     return worker.time_ask("load", time.monotonic() + WAIT_S, question)[1]
 
 
+def look_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = processes.stopped
+
+    def stopped(supervisor_pid: int) -> dict[int, bool]:
+        time.sleep(LONG_LOOK_S)
+        return looked(supervisor_pid)
+
+    monkeypatch.setattr(processes, "stopped", stopped)
+
+
 def states_and_times(worker: WorkerProcess) -> list[tuple[str, str]]:
     """Of each thread of the worker and of what it started: its state, and what it has had of a core."""
     found = []
@@ -131,6 +142,25 @@ def test_whoever_has_answered_has_stopped_with_all_it_started(
 def test_a_system_call_that_goes_on_is_the_workers_own_time(worker: WorkerProcess) -> None:
     taken = run(worker, LONG_CALL)
     assert taken.outer_ms > taken.inner_ms + 20.0
+
+
+def test_what_a_child_works_while_it_is_looked_for_is_the_workers_own_time(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long looking takes: a worker could answer at once, and have a child do the work meanwhile."""
+    run(worker, BUSY_CHILD)
+    look_for_long(monkeypatch)
+    taken = run(worker, "")
+    assert taken.outer_ms > taken.inner_ms + 500 * LONG_LOOK_S
+
+
+def test_a_child_that_is_idle_costs_nothing_however_long_it_is_looked_for(
+    worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(worker, CHILDREN)
+    look_for_long(monkeypatch)
+    taken = run(worker, "")
+    assert taken.outer_ms < taken.inner_ms + 500 * LONG_LOOK_S
 
 
 def test_what_cannot_be_stopped_is_said(worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch) -> None:

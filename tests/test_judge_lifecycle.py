@@ -83,6 +83,12 @@ def test_a_verdict_survives_json(judge: Judge) -> None:
             "what earlier calls left in buffers or attributes",
             id="depends on earlier calls",
         ),
+        pytest.param(
+            "with torch.enable_grad(): (x.requires_grad_() ** 2).sum().backward()\n        return x.grad.clone()",
+            NORMAL,
+            "or on its inputs, such as x.grad",
+            id="leaves something on its input",
+        ),
         pytest.param("return x / 0 * 0", NORMAL, "not numbers", id="not a number"),
         pytest.param("return undefined", NORMAL, "NameError", id="raises"),
         pytest.param("return x", "return 3", "not a list", id="inputs are no list"),

@@ -7,7 +7,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class WorkerProcess:
         self.pid = 0
         self._supervisor_pid = 0
         self._stopped: list[int] = []
+        self._let_run: list[int] = []  # what had been stopped before the worker was let run
         self._place: Place | None = None
         self._channel = Channel(connection, log_fd)
         self._life_fd = life_fd
@@ -216,7 +217,7 @@ class WorkerProcess:
         for pid in self._stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-        self._stopped.clear()
+        self._let_run, self._stopped = self._stopped, []
 
     def waits_in_its_place(self) -> bool:
         """Whether it waits for a question where it did before it had a program; taken for true if nobody can know.
@@ -254,21 +255,22 @@ class WorkerProcess:
         Raises:
             WireError: if something runs on.
         """
-        took_ns = _took_ns(self.pid)
-        is_asleep = sleeps_alone(self.pid, self._supervisor_pid)
+        told_at = time.monotonic_ns()
+        before = {pid: _took_ns(pid) for pid in (self.pid, *self._let_run)}
+        is_asleep = not self._let_run and sleeps_alone(self.pid, self._supervisor_pid)
         self._signal(signal.SIGSTOP)
-        if is_asleep and _took_ns(self.pid) == took_ns:
+        if is_asleep and _took_ns(self.pid) == before[self.pid]:
             return 0  # it has nothing left to do but to stop
-        before = {self.pid: took_ns}
+        seen = {self.pid}
         deadline, pause_s, num_quiet = time.monotonic() + STOP_S, STOP_PAUSE_S, 0
         while True:
             found = stopped(self._supervisor_pid)
-            new = found.keys() - before.keys()
+            new = found.keys() - seen
             running = [pid for pid, has_stopped in found.items() if not has_stopped]
             num_quiet = 0 if new or running else num_quiet + 1
             if num_quiet == 2 or (num_quiet and len(found) < 2):  # one of several may have woken another meanwhile
-                return sum(max(0, _took_ns(pid) - ns) for pid, ns in before.items())
-            before |= {pid: _took_ns(pid) for pid in new}
+                return _ran_on_ns(before, found, most_ns=time.monotonic_ns() - told_at)
+            seen |= new
             for pid in {*new, *running}:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
@@ -328,7 +330,8 @@ def sleeps_alone(pid: int, supervisor_pid: int) -> bool:
         words = _stat(pid, str(pid))
         is_one_asleep = words[0] == b"S" and words[17] == b"1"
         return (
-            is_one_asleep and _children(supervisor_pid, str(supervisor_pid)) == [pid] and not _children(pid, str(pid))
+            # Orphans of its children come up to the supervisor, where they are looked for last.
+            is_one_asleep and not _children(pid, str(pid)) and _children(supervisor_pid, str(supervisor_pid)) == [pid]
         )
     except OSError:
         return False
@@ -384,6 +387,16 @@ def _stat(pid: int, thread: str) -> list[bytes]:
 
 def _children(pid: int, thread: str) -> list[int]:
     return [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+
+
+def _ran_on_ns(before: Mapping[int, int], found: Iterable[int], *, most_ns: int) -> int:
+    """What processes took of a core in this time, by what they had taken before it; those found are there after it.
+
+    Of one that has begun since the last question, nobody knows what it took before, nor of one that has ended after.
+    """
+    ran_on_ns = sum(max(0, _took_ns(pid) - before[pid]) for pid in before.keys() & found)
+    ran_on_ns += sum(most_ns for pid, took_ns in before.items() if took_ns and pid not in found)
+    return ran_on_ns + sum(min(_took_ns(pid), most_ns) for pid in found if pid not in before)
 
 
 def _took_ns(pid: int) -> int:

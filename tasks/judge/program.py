@@ -112,7 +112,7 @@ class Answers:
     taken_ms: float
     """For all calls together, the exchange included: by the stamp that the kernel put on the answer."""
     outer_ms: float
-    """The same with all the time in which the worker could have run, a little before and after."""
+    """The same with what the worker may have run a little before, and ran after: see Taken."""
     device_ms: float = 0.0
     """Between two events on the device around the calls, as the worker says; 0 without a device."""
     first_slot: int = 0

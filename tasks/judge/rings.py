@@ -123,7 +123,7 @@ def _beside_diagonal(matrices: np.ndarray) -> np.ndarray:
 
 
 def ringed(values: np.ndarray, spec: TensorSpec, ring: Ring, rng: np.random.Generator) -> np.ndarray:
-    """The same matrices with next to nothing beside a ring, and their diagonals as they were.
+    """The same matrices with next to nothing beside a ring, and their diagonals as they were, but for shares.
 
     Args:
         values: flat, on the host.

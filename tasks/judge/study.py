@@ -221,7 +221,8 @@ class Study:
                 "the reference gives different outputs for equal inputs; where modules such as nn.Dropout draw, let "
                 "its constructor call self.eval(); where forward draws in either mode, as F.dropout(x, training=True) "
                 "or torch.rand do, let its caller give it what is drawn, or let it seed; where its outputs depend on "
-                "what earlier calls left in buffers or attributes, such as a running mean, let its caller give it that"
+                "what earlier calls left in buffers or attributes, such as a running mean, or on its inputs, such as "
+                "x.grad, let its caller give it that"
             )
         self._learn_own_errors()
         self._require_effort(outputs)

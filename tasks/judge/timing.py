@@ -189,7 +189,7 @@ class Exchange:
     taken_ms: float
     """From the question to the answer."""
     stop_ms: float
-    """Letting the worker run, waking up at its answer and stopping it."""
+    """Letting the worker run, waking up at its answer, and what the worker takes of a core until it has stopped."""
 
 
 def plan(call_ms: float, *, rounds: int, max_calls: int, input_bytes: int) -> Plan:
@@ -265,7 +265,7 @@ def net_ms(taken_ms: float, outer_ms: float, exchange: Exchange) -> float:
 
     Args:
         taken_ms: from the question to the answer.
-        outer_ms: from before the worker was let run until it was stopped.
+        outer_ms: from before the worker was let run until it was told to stop, and what it took of a core after that.
     """
     late_ms = max(0.0, outer_ms - taken_ms - PATIENCE * exchange.stop_ms)
     return max(taken_ms + late_ms - exchange.taken_ms, exchange.taken_ms / 10, RESOLUTION_MS)
