@@ -178,6 +178,10 @@ def _has_effects(forward: ast.FunctionDef) -> bool:
                 return True
             case ast.keyword(arg="out" | "inplace") | ast.AugAssign() | ast.NamedExpr():
                 return True
+            case ast.Lambda(args=arguments) if any(
+                isinstance(each, ast.arg) and each.arg in names_stored(forward) for each in ast.walk(arguments)
+            ):
+                return True  # its name would be taken for the variable, which may get another
             case ast.Assign(targets=targets) if any(names_of(target) is None for target in targets):
                 return True
     return False

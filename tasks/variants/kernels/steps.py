@@ -134,6 +134,4 @@ def _renamed(expression: _Node, names: Mapping[str, str]) -> _Node:
     for node in ast.walk(renamed):
         if isinstance(node, ast.Name):
             node.id = names.get(node.id, node.id)
-        elif isinstance(node, ast.arg):  # of a lambda, whose body is renamed too
-            node.arg = names.get(node.arg, node.arg)
     return renamed
