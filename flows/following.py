@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 LOST = 75
 """Exit status of a process whose stage is gone: another run of the stage may be followed."""
+NOT_INVITED = 76
+"""Exit status of a process that another stage answers than the one that invited it."""
 
 
 def let_blocks_of_memory_grow() -> None:
@@ -117,7 +119,7 @@ def _follow(engine: EngineParams, *, number: int, address: str, token: str) -> N
         sys.exit(LOST)
     if not is_invited:
         say(f"another stage answers at {address}: it has an invitation of its own, in the folder where it runs")
-        sys.exit(LOST)
+        sys.exit(NOT_INVITED)
     store.set_timeout(timedelta(seconds=JOIN_S))
     heartbeats = Heartbeats(store, number=number, watched=[0])
     threading.Thread(target=_end_without_first, args=(heartbeats,), name="team", daemon=True).start()
@@ -181,11 +183,13 @@ def _ask_to_end(number: int, frame: FrameType | None) -> NoReturn:
 
 def _follow_stages(node: int) -> NoReturn:
     end_with_ancestors()
+    stale = None
     with _only_one(node):
         while True:
-            invitation = _awaited(node)
+            invitation = _awaited(node, stale)
             say(f"node {node}: following {invitation.folder}")
-            _follow_stage(invitation, node)
+            if not _follow_stage(invitation, node):
+                stale = invitation
 
 
 @contextmanager
@@ -202,12 +206,21 @@ def _only_one(node: int) -> Iterator[None]:
         yield
 
 
-def _awaited(node: int) -> Invitation:
-    """What the next stage that trains says of itself; until there is one, what is waited for, whenever that changes."""
+def _awaited(node: int, stale: Invitation | None) -> Invitation:
+    """What the next stage that trains says of itself; until there is one, what is waited for, whenever that changes.
+
+    Args:
+        stale: what a stage has left that is gone, and whose address is another's now.
+    """
     said = None
     while True:
         words = f"waiting in {Path.cwd()} for a stage that trains, until this is ended by Ctrl-C or SIGTERM"
-        if invitation := Invitation.read():
+        if (invitation := Invitation.read()) and invitation == stale:
+            words += (
+                f"; {invitation.folder} is gone, and another stage answers at {invitation.engine.address}: run this "
+                f"command in the folder where that one runs, or run {invitation.folder} again"
+            )
+        elif invitation:
             assert invitation.engine.address is not None, "several nodes have one"
             reason = why_unreachable(invitation.engine.address)
             if reason is None:
@@ -223,8 +236,11 @@ def _awaited(node: int) -> Invitation:
         time.sleep(POLL_S)
 
 
-def _follow_stage(invitation: Invitation, node: int) -> None:
+def _follow_stage(invitation: Invitation, node: int) -> bool:
     """Do this machine's part of a stage to its end, or until the stage is lost.
+
+    Returns:
+        Whether it was this stage that answered at its address.
 
     Raises:
         MachineError: if a process fails, so that another run of the stage would fail too.
@@ -245,6 +261,8 @@ def _follow_stage(invitation: Invitation, node: int) -> None:
         raise
     finally:
         kill(processes.values())
+    if NOT_INVITED in polled:
+        return False
     if any(status not in (None, 0, LOST) for status in polled):  # and not what the others ended by, which were killed
         statuses = dict(zip(processes, polled, strict=True))
         raise MachineError(
@@ -255,6 +273,7 @@ def _follow_stage(invitation: Invitation, node: int) -> None:
         say(f"node {node}: {stage} is lost, see {FOLDER}; once it runs again, it goes on from its newest checkpoint")
     else:
         say(f"node {node}: {stage} has ended")
+    return True
 
 
 def _ask(processes: Iterable[subprocess.Popen[bytes]]) -> None:

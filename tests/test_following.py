@@ -11,6 +11,7 @@ import pytest
 from stage_runs import free_address, run, said_no, started, workspace, write_taught
 from torch.distributed import TCPStore
 
+from flows.following import POLL_S
 from flows.parts import launching
 from flows.parts.gathering import INVITATION, TOKEN, Invitation
 from tasks.errors import MachineError
@@ -119,10 +120,17 @@ def test_another_stage_that_answers_at_the_address_of_one_that_is_gone_is_not_fo
     store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)
     store.set(TOKEN, "of another")
     num_keys = store.num_keys()
-    with invitation.posted(), started(root, "-m", *FOLLOW) as follows:
-        log = root / "work/following/process-1.log"
-        follows.until(lambda: log.exists() and "another stage answers at" in log.read_text())
-        follows.says("work/sft/1 is lost, see work/following")
+    with started(root, "-m", *FOLLOW) as follows:
+        with invitation.posted():
+            follows.says("work/sft/1 is gone, and another stage answers at")
+            log = root / "work/following/process-1.log"
+            assert "another stage answers at" in log.read_text()
+            log.unlink()
+            time.sleep(5 * POLL_S)
+            assert not log.exists()  # or it would start its processes again and again
+        store.set(TOKEN, (again := replace(invitation, token="of the next run")).token)
+        with again.posted():
+            follows.until(log.exists)
     assert store.num_keys() == num_keys
 
 
