@@ -8,10 +8,16 @@ from tasks.judge.verdict import UNEVEN_CALLS, Speedup, Status, Verdict
 from tasks.search.contributions import Contribution, proposed_as
 from tasks.search.drop_in import judged_mode
 from tasks.search.found import Scored, over, ranked, surely_beaten
+from tasks.search.search import SCREEN
 from tasks.search.survey import Survey
 from tasks.search.user_file import UserFile
 from tasks.search.writers import Asked
+from tasks.variants.builtin import COMPILED
 from tasks.variants.candidate import Candidate
+from tasks.variants.rewrites import CUDA_REWRITES, REWRITES
+from tasks.variants.rewrites.cuda_graph import CAPTURE
+from tasks.variants.rewrites.dispatch import DISPATCH
+from tasks.variants.rewriting import ORIGIN as BY_REWRITES
 from tasks.variants.shortening import shortened
 
 MOST_TRIED = 40
@@ -19,6 +25,10 @@ DETAIL_CHARS = 160
 """Of a reason within a table or a sentence."""
 REASON_CHARS = 400
 """Of one on a line of its own, which may have such a detail in it."""
+COMPUTES_THE_SAME = frozenset(
+    each.name for each in (*REWRITES, *CUDA_REWRITES) if each.group in (COMPILED, CAPTURE, DISPATCH)
+)
+"""Rewrites that leave what the forward computes as it stands."""
 GRADIENTS_IN_WORDS = {
     Status.CORRECT: "The judge compared the gradients of every input and weight: equal.",
     Status.UNSTABLE: "The judge compared the gradients of every input and weight: equal.",
@@ -112,6 +122,7 @@ def render(
     if winner is not None:
         parts += ["## What the file promises", *_promises(file, gradients, shapes)]
     parts += ["## Baselines", _baselines(baselines, not_judged), "## Who proposed what", _brought(brought)]
+    parts += [_unknown_to_rewrites(scored)]
     parts += ["## What was tried", _tried(scored)]
     if failed:
         parts += [
@@ -246,6 +257,17 @@ def _brought(brought: Sequence[Contribution]) -> str:
         cells = [each.name, *counts, str(each.num_judged), str(each.num_correct), fastest, *cost]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def _unknown_to_rewrites(scored: Sequence[Scored]) -> str:
+    """That rewrites were of no use beyond compiling, which is no limit of the module's; empty if they were."""
+    recipes = [each.candidate.recipe for each in scored if each.candidate.origin == BY_REWRITES and each.rung == SCREEN]
+    if not recipes or not COMPUTES_THE_SAME.issuperset(itertools.chain(*recipes)):
+        return ""
+    return (
+        "Rewrites only compiled or captured the forward as it is, or called its layers directly: what it computes is "
+        "of no form that they know, or time was over before more. Language models know others: `--provider` names them."
+    )
 
 
 def _tried(scored: Sequence[Scored]) -> str:
