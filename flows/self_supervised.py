@@ -7,6 +7,7 @@ arXiv:2507.14111, stage 2).
 DVC runs this as ``python -m flows.self_supervised``; so can you.
 """
 
+import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,8 @@ def self_supervised(stage: Stage) -> None:
             tracker.log_metrics(curve[-1], step=iteration)
             trained = stage.folder / f"policy-{iteration}"
             if not trained.exists():
+                # Seven policies' worth of disk, and the policy that came of them is whole.
+                shutil.rmtree(stage.folder / f"checkpoints-{iteration - 1}", ignore_errors=True)
                 successes = writable(policy, _by_problem(candidates, verdicts))
                 _learn(stage, crew, policy, problems, taught, successes, iteration, tracker, expenses)
                 save_policy(policy, trained)

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from flows.engine import run_stage
+from flows.self_supervised import self_supervised
+from flows.sft import sft
 from tasks.params import AdapterParams
 from tasks.training.architectures import ARCHITECTURES
 from tests.pretrained_builders import pretrained
+from tests.stage_runs import CLOSED, workspace, write_rows, write_taught
 from tests.test_pretrained import loaded
 from tests.test_several_processes import rows, run
 from tests.test_sft import train
@@ -49,6 +53,20 @@ def test_zero_keeps_twelve_bytes_of_a_weight_beside_the_model_and_below_3_the_mo
     assert size(state.glob("*model_states.pt")) / weights == pytest.approx(whole_bytes, abs=1)
 
 
+def test_an_iteration_removes_the_checkpoint_of_the_one_before(tmp_path, monkeypatch):
+    root = workspace(tmp_path, sft__steps=1, self_supervised__iterations=2, self_supervised__steps=1)
+    write_taught(root)
+    write_rows(root / "data/filter_variants/verdicts.jsonl", [])
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", CLOSED)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    run_stage("sft", sft)
+    run_stage("self_supervised", self_supervised)
+    (checkpoint,) = root.glob("work/self_supervised/*/checkpoints-*/checkpoint-1")
+    assert checkpoint.parent.name == "checkpoints-2"
+    assert len([*root.glob("work/self_supervised/*/policy-*")]) == 2
+
+
 @pytest.mark.parametrize(("name", "way"), [("7B", "adapters"), ("7B", "whole"), ("32B", "whole")])
 def test_what_stages_leave_on_a_disk_is_in_the_documentation(name, way):
     model = ARCHITECTURES[f"Qwen2.5-Coder-{name}"]
@@ -58,9 +76,9 @@ def test_what_stages_leave_on_a_disk_is_in_the_documentation(name, way):
         weights, handed, policy_bytes, state_bytes = model.parameters, 2 * model.parameters, 2, ZERO_3_BYTES
     written, checkpoint = policy_bytes * weights, state_bytes * weights
     sft = handed + checkpoint + 3 * written
-    # While the second iteration learns there are the first's checkpoint and policy, and two checkpoints at a time.
-    learning = handed + 3 * checkpoint + written
-    self_supervised = handed + 2 * checkpoint + 5 * written
+    # While the second iteration learns there are the first's policy, and two checkpoints at a time.
+    learning = handed + 2 * checkpoint + written
+    self_supervised = handed + checkpoint + 5 * written
     contrastive_rl = handed + max(2 * checkpoint, checkpoint + 3 * written)
     kept = max(sft + learning, sft + self_supervised + contrastive_rl)
     # Of a stage before, what DVC has.
