@@ -44,6 +44,19 @@ def through_layer(layer: Layer, given: Value) -> Value:
         return _slid(layer, found[1], given.shape)
     if layer.kind == "Linear" and len(layer.arguments) > 1 and is_size(layer.arguments[1]):
         return Tensor((*given.shape[:-1], layer.arguments[1]))  # type: ignore[arg-type]
+    if layer.kind == "Flatten":
+        return _flattened(given.shape, list(layer.arguments), {"start_dim": 1} | dict(layer.keywords))
+    if found := re.fullmatch(r"Adaptive(?:Avg|Max)Pool(\d)d", layer.kind):
+        return _pooled_to(layer, int(found[1]), given.shape)
+    return None
+
+
+def _pooled_to(layer: Layer, rank: int, shape: Shape) -> Value:
+    """The shape after pooling to as many places as the layer says."""
+    match layer:
+        case Layer(arguments=(size,), keywords=()) | Layer(arguments=(), keywords=(("output_size", size),)):
+            places = _each(size, rank)
+            return Tensor((*shape[:-rank], *places)) if places and len(shape) > rank else None
     return None
 
 
@@ -141,12 +154,72 @@ def rearranged(name: str, shape: Shape, arguments: list[Value], keywords: dict[s
             return shape[dim]
         case ("size", []) if not keywords:
             return shape
+        case ("permute", dims):
+            return _permuted(shape, dims[0] if dims and isinstance(dims[0], tuple) else tuple(dims))
+        case ("flatten", _):
+            return _flattened(shape, arguments, keywords)
+        case ("squeeze", _):
+            return _squeezed(shape, arguments, keywords)
         case ("chunk" | "split" | "unbind", _):
             return _in_parts(name, shape, arguments, keywords)
         case ("reshape" | "view", sizes):
             wanted = sizes[0] if sizes and isinstance(sizes[0], tuple) else tuple(sizes)
             return _reshaped(shape, wanted)
     return None
+
+
+def joined(name: str, parts: Value, dim: Value) -> Value:
+    """The shape of tensors that are laid one after the other along a dimension, or by "stack" along a new one."""
+    tensors = [part for part in parts if isinstance(part, Tensor)] if isinstance(parts, tuple) else []
+    if not tensors or len(tensors) != len(parts):  # type: ignore[arg-type]
+        return None
+    shapes = [tensor.shape for tensor in tensors]
+    rank = len(shapes[0]) + (name == "stack")
+    if not isinstance(dim, int) or not -rank <= dim < rank:
+        return None
+    place = dim % rank
+    if name == "stack":
+        shapes = [(*shape[:place], 1, *shape[place:]) for shape in shapes]
+    if len({(len(shape), *shape[:place], *shape[place + 1 :]) for shape in shapes}) > 1:
+        return None
+    size = sum(shape[place] for shape in shapes)
+    return Tensor((*shapes[0][:place], size, *shapes[0][place + 1 :]), all(tensor.is_float for tensor in tensors))
+
+
+def _permuted(shape: Shape, order: tuple[Value, ...]) -> Value:
+    rank = len(shape)
+    places = [dim % rank for dim in order if isinstance(dim, int) and -rank <= dim < rank]
+    if len(places) != len(order) or sorted(places) != list(range(rank)):
+        return None
+    return Tensor(tuple(shape[place] for place in places))
+
+
+def _flattened(shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """The shape with dimensions from one to another, the last where none is given, made one."""
+    names = ("start_dim", "end_dim")
+    given = {"start_dim": 0, "end_dim": -1} | keywords | dict(zip(names, arguments, strict=False))
+    rank = len(shape)
+    ends = [dim % rank for dim in map(given.get, names) if isinstance(dim, int) and -rank <= dim < rank]
+    if len(arguments) > len(names) or set(given) - set(names) or len(ends) < len(names) or ends[0] > ends[1]:
+        return None
+    first, last = ends
+    return Tensor((*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :]))
+
+
+def _squeezed(shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """The shape without dimensions of one: all of them, or those of the given that are."""
+    rank = len(shape)
+    match arguments, keywords:
+        case [], {**others} if not others:
+            chosen: tuple[Value, ...] = tuple(range(rank))
+        case ([dim], {**others}) | ([], {"dim": dim, **others}) if not others:
+            chosen = dim if isinstance(dim, tuple) else (dim,)
+        case _:
+            return None
+    places = [dim % rank for dim in chosen if isinstance(dim, int) and -rank <= dim < rank]
+    if len(places) != len(chosen):
+        return None
+    return Tensor(tuple(size for place, size in enumerate(shape) if size != 1 or place not in places))
 
 
 def _reshaped(shape: Shape, wanted: tuple[Value, ...]) -> Value:

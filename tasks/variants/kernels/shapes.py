@@ -5,11 +5,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from tasks.variants.kernels.calls import Call, layer_called, layer_made, torch_call
-from tasks.variants.kernels.results import multiplied, out_channels, rearranged, through_layer
+from tasks.variants.kernels.results import joined, multiplied, out_channels, rearranged, through_layer
 from tasks.variants.kernels.values import Layer, Shape, Tensor, Value, broadcast, is_number, is_size, reduced
 
 _CREATION = {"randn", "rand", "zeros", "ones", "empty"}
 _REDUCTIONS = {"sum", "mean", "amax", "amin", "var", "std", "logsumexp", "norm", "max", "min", "prod"}
+_JOINING = {"cat", "concat", "concatenate", "stack"}
 _SAME_SHAPE = {
     "clone", "contiguous", "detach", "float", "softmax", "log_softmax", "cumsum", "cumprod", "flip", "tril", "triu",
     "layer_norm", "batch_norm", "rms_norm", "group_norm", "dropout", "roll", "normalize", "zeros_like", "ones_like",
@@ -177,6 +178,10 @@ class Shapes:
             given = self.of(call.keywords["size"]) if "size" in call.keywords else values[-1]
             is_known = isinstance(given, tuple) and all(map(is_size, given))
             return Tensor(given, is_float=False) if is_known else None  # type: ignore[arg-type]
+        if call.name in _JOINING and isinstance(call.operands[0], ast.List | ast.Tuple):  # a name's list may have grown
+            dim = call.argument(1, "dim")
+            is_plain = len(values) < 3 and not set(call.keywords) - {"dim"}
+            return joined(call.name, first, 0 if dim is None else self.of(dim)) if is_plain else None
         if not isinstance(first, Tensor) and call.name != "where":
             return None
         if call.name in _POINTWISE:
