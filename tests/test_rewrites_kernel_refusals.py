@@ -37,6 +37,8 @@ from tests.program_builders import MATRIX, MOVING_AVERAGE, SERIES, problem, rewr
             reduction_in_c,
             problem("return torch.sum(torch.sum(x * x, dim=1, keepdim=True) * x, dim=0)", "torch.randn(8, 8)"),
         ),
+        (reduction_in_c, problem("return torch.softmax(x * 2.0, int(x[0, 0] > 0))", MATRIX)),
+        (reduction_in_c, problem("return torch.sum(x * 2.0, int(x[0, 0] > 0))", MATRIX)),
         (reduction_in_c, problem("return torch.norm(x, 1, dim=1)", MATRIX)),
         (reduction_in_c, problem("return torch.linalg.norm(x, 2)", "torch.randn(8, 8)")),
         (
@@ -68,6 +70,8 @@ from tests.program_builders import MATRIX, MOVING_AVERAGE, SERIES, problem, rewr
         "pair",
         "misaligned",
         "two dimensions reduced",
+        "a dimension unknown",
+        "a dimension summed over unknown",
         "another norm",
         "a norm of a matrix",
         "unknown bounds",

@@ -142,6 +142,8 @@ class Reader:
                 return operate("({0:0} ? {1:1} : {2:1})", mask, filling, kept)
             case "softmax" | "log_softmax":
                 dim = self.shapes.of(call.argument(1, "dim"))
+                if not isinstance(dim, int):
+                    raise Unsupported(f"a {call.name} over unknown dimensions")
                 return operators.softmax(self.read(operands[0]), dim, is_log=call.name == "log_softmax")
             case "batch_norm" if len(operands) == 5 and set(call.keywords) <= {"eps"}:
                 return self._batch_norm(call)
