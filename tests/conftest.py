@@ -56,13 +56,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem not in LOOK_AT_THE_WHOLE_MACHINE)
 
 
-def pytest_collection_finish() -> None:
-    # Millions of objects of libraries and tests live as long as the process does. Each training ends with a look
-    # through all of them for garbage, which took longer than the training.
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # or libraries that count what is left at the end complain
 
@@ -77,6 +70,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "the whole machine" if name in LOOK_AT_THE_WHOLE_MACHINE else name
 
     return ByFile(config, log)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_to_look_through() -> None:
+    """What the files before have left for good, and this one's imports, is not looked through for garbage again.
+
+    Millions of objects of libraries, tests and syntax trees live as long as the process does. Each training ends with a
+    look through all that is not frozen, which took longer than the training: a second after the tests of rewrites.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
