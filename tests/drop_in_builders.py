@@ -74,11 +74,11 @@ def of_drop_in(module: types.ModuleType, name: str) -> Any:
 def _compare_in_full_too(module: types.ModuleType) -> None:
     """Whenever it shows at once that a call is as before."""
     seen = of_drop_in(module, "Seen")
-    at_once = seen.is_as_before
+    at_once = seen.known_as
 
-    def is_as_before(self: Any, served: torch.nn.Module, fast: torch.nn.Module, inputs: Any, named: Any) -> bool:
-        is_same = at_once(self, served, fast, inputs, named)
-        if is_same:
+    def known_as(self: Any, served: torch.nn.Module, fast: torch.nn.Module, inputs: Any, named: Any) -> Any:
+        known = at_once(self, served, fast, inputs, named)
+        if known is not None:
             assert not torch.is_grad_enabled()
             assert of_drop_in(module, "is_usual")()
             call = of_drop_in(module, "as_judged")(inputs, named)
@@ -92,9 +92,9 @@ def _compare_in_full_too(module: types.ModuleType) -> None:
             assert twin.seen is self
             assert twin.fast is fast
             assert torch.is_inference_mode_enabled() in twin.has_run
-        return is_same
+        return known
 
-    seen.is_as_before = is_as_before
+    seen.known_as = known_as
 
 
 @torch.no_grad()

@@ -122,7 +122,6 @@ REPLACED: dict[str, Change] = {  # by what does as well
     "a part": lambda block: setattr(block.inner.steps, "a", nn.Hardtanh(-9.0, 9.0).eval()),
     "a list that is equal": lambda block: setattr(block, "options", {"names": ["a"]}),
     "attributes of a part that are not compared": lambda block: setattr(block.inner, "last", torch.ones(2)),
-    "how many threads there are": lambda _: torch.set_num_threads(3),
 }
 CHANGED: dict[str, Change] = {
     "a parameter of another dtype": lambda block: setattr(block.inner, "weight", nn.Parameter(torch.ones(4).double())),
@@ -172,7 +171,7 @@ OTHER_INPUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "a parameter": lambda x: nn.Parameter(x, requires_grad=False),
     "lazily negated": lambda x: torch._neg_view(x),
 }
-PRIVATE = ("dict_version", "TensorGuards", "GlobalStateGuard")
+PRIVATE = ("dict_version", "TensorGuards")
 
 
 @pytest.fixture(scope="module")
@@ -222,9 +221,9 @@ def is_fast(block: Any, x: torch.Tensor | None = None) -> bool:
 
 
 @torch.no_grad()
-def is_at_once(block: Any, *inputs: torch.Tensor, **named: Any) -> bool:
+def is_at_once(block: Any, *inputs: Any, **named: Any) -> bool:
     """Whether it shows at once that another call is as before."""
-    return block._fast.seen.is_as_before(block, block._fast.fast, inputs or (x_of(block),), named)
+    return block._fast.seen.known_as(block, block._fast.fast, inputs or (x_of(block),), named) is not None
 
 
 def warm(block: Any) -> Any:
@@ -295,6 +294,12 @@ def test_what_is_replaced_by_what_does_as_well_is_compared_once_more(module: typ
     REPLACED[change](block)
     assert not is_at_once(block)
     warm(block)
+
+
+def test_how_many_threads_there_are_is_of_no_account(module: types.ModuleType) -> None:
+    block = warm(module.Block().eval())
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    assert is_at_once(block)
 
 
 @pytest.mark.parametrize("change", CHANGED)
@@ -397,6 +402,34 @@ def test_every_change_of_a_mode_is_seen(tmp_path: Path, kind: str) -> None:
 
 
 @torch.no_grad()
+def test_autocast_is_seen_without_a_tensor_that_tells_of_it(tmp_path: Path) -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def forward(self, both):
+        return both[0] @ both[1]
+
+
+def example_inputs():
+    return [[torch.randn(4, 4), torch.randn(4, 4)]]
+"""
+    form = ("tensor", "float32", (4, 4), (4, 1))
+    facts = Survey(inputs=([form, form],), named_inputs={}, constructor=None)
+    block = imported(tmp_path, source, facts=facts, marks={"return both": "return 1 + both"}).Block().eval()
+    both, forward = [torch.rand(4, 4), torch.rand(4, 4)], reference_of(block)
+    for _ in range(4):
+        assert torch.allclose(block(both), 1 + forward(both))
+    assert block._fast.seen.known_as(block, block._fast.fast, (both,), {}) is not None
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert block(both).dtype == torch.bfloat16
+        assert torch.equal(block(both), forward(both))
+    assert torch.allclose(block(both), 1 + forward(both))
+
+
+@torch.no_grad()
 def test_a_hook_of_its_own_runs(module: types.ModuleType) -> None:
     block = warm(module.Block().eval())
     hook = block.register_forward_hook(lambda *_: "hooked")
@@ -470,6 +503,36 @@ def test_values_given_by_name_in_another_order_are_not_taken_for_each_other(tmp_
     assert is_at_once(block, x, a=1, b=2)
     assert not is_at_once(block, x, b=1, a=2)
     assert torch.equal(block(x, b=1, a=2), forward(x, b=1, a=2))
+
+
+@pytest.mark.parametrize(
+    ("judged", "others"),
+    [
+        (0.0, [-0.0, 0, False]),
+        (-0.0, [0.0]),
+        (0.5, [0.25, "0.5"]),
+        (1, [True, 1.0]),
+        (True, [1, False]),
+        (0, [False, 0.0]),
+        ("a", ["b", ""]),
+        (None, [0, False]),
+        ([0.0, 1], [[-0.0, 1], [0.0, True], (0.0, 1)]),
+    ],
+    ids=str,
+)
+@torch.no_grad()
+def test_values_that_are_equal_but_not_the_same_are_seen(tmp_path: Path, judged: Any, others: list[Any]) -> None:
+    source = SOURCE.replace("x):\n        return self.inner(x) **", "x, how):\n        return self.inner(x) **")
+    form = [("value", each) for each in judged] if isinstance(judged, list) else ("value", judged)
+    facts = Survey(inputs=(TENSOR, form), named_inputs={}, constructor=None)
+    block, x = imported(tmp_path, source, facts=facts).Block().eval(), torch.rand(3, 2, 4)
+    forward = reference_of(block)
+    for _ in range(4):
+        assert torch.allclose(block(x, judged), 1 + forward(x, judged), atol=1e-5)
+    assert is_at_once(block, x, copy.deepcopy(judged))
+    for other in others:
+        assert not is_at_once(block, x, other)
+        assert torch.equal(block(x, other), forward(x, other))
 
 
 @torch.no_grad()
@@ -586,6 +649,17 @@ def test_without_what_torch_has_for_itself_all_is_compared_in_full(
         assert is_fast(other)
         CHANGED[change](other)
         assert not is_fast(other)
+
+
+def test_guards_that_do_not_see_autocast_are_not_relied_on(
+    module: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guards = types.SimpleNamespace(check=lambda *_: True)
+    monkeypatch.setattr(torch._C._dynamo.guards, "TensorGuards", lambda *_, **__: guards)
+    block = module.Block().eval()
+    for _ in range(5):
+        assert is_fast(block)
+        assert not is_at_once(block)
 
 
 def test_without_the_global_lock_all_is_compared_in_full(

@@ -46,7 +46,7 @@ def add_optimize_command(commands: "argparse._SubParsersAction[argparse.Argument
         "--minutes",
         type=amount_of("minutes"),
         default=MINUTES,
-        help=f"of searching and of judging the best again; what is left then takes minutes more at most (default: {MINUTES:g})",
+        help=f"of searching and of judging the best again; some minutes may come on top (default: {MINUTES:g})",
     )
     parser.add_argument("--candidates", type=count, help="at most so many are screened (default: as time allows)")
     parser.add_argument("--device", type=device, default="cpu", help="cpu or cuda:N (default: cpu)")

@@ -14,6 +14,7 @@ from tasks.errors import ProblemError, RecordError
 from tasks.search.constructors import is_made_alike
 from tasks.search.drop_in_runtime import Runtime, free_name
 from tasks.search.inherited import with_inherited
+from tasks.search.known_calls import AGAIN, with_known_calls
 from tasks.search.names import Renaming, Said, imports_of, spelt_out
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
@@ -128,7 +129,9 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     own_part = _with_reference(module, name, reference)
     taken.add(reference)
     new_names = {ENTRY: fast_name}
-    fast_part = _beside(laid_out(fast), module, said, name, new_names, taken)
+    fast = laid_out(fast)
+    with_again = with_known_calls(fast)
+    fast_part = _beside(with_again or fast, module, said, name, new_names, taken)
     bound = said.bound.keys() | Said.by(fast_part).bound.keys()
     taken |= bound
     decorators = "".join(
@@ -148,7 +151,7 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     judged, apart, changed = _judged_description(file, own_part, runtime)
     is_alike = any(
         is_made_alike(
-            _class_of(laid_out(fast), ENTRY),
+            _class_of(fast, ENTRY),
             _class_of(laid_out(with_annotations_as_texts(each)), name),
             new_names,
             is_put_into_evaluation=not file.is_kernelbench,
@@ -156,7 +159,13 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
         for each in (module, with_inherited(module, name))  # the same class in two texts; a candidate has either
     )
     added = runtime.text(
-        facts, apart=apart, training=judged_mode(file), device=device, judged=judged, is_made_alike=is_alike
+        facts,
+        apart=apart,
+        training=judged_mode(file),
+        device=device,
+        judged=judged,
+        again=AGAIN if with_again else "",
+        is_made_alike=is_alike,
     )
     source = f"{own_part.rstrip()}\n\n\n{MARK}.\n\n{fast_part.strip()}\n\n\n{added.strip()}\n"
     made = f"{name}(*arguments, **options)"

@@ -2,8 +2,9 @@
 
 What is not defined here stands for what the file has: Reference, Fast, FORMS, NAMED_FORMS, APART (the numbers of the
 tensors among the arguments, one that was given twice having its first; None where that is of no account), TRAINING,
-DEVICE, JUDGED, CLASSES (what the file's classes had when it had been read). Where the constructors of both classes make
-the same, what runs and remembers one is left out, and _made_alike stands for _made.
+DEVICE, JUDGED, CLASSES (what the file's classes had when it had been read), AGAIN (what the fast class has for calls
+that are known, as known_calls.py says; None for most). Where the constructors of both classes make the same, what runs
+and remembers one is left out, and _made_alike stands for _made.
 """
 
 # ruff: noqa: F821, B006, B008
@@ -50,8 +51,8 @@ class DropIn(Reference):
         twin, seen = self._fast, _GivenUp
         if twin is not None and twin.served() is self:
             seen, fast = twin.seen, twin.fast
-            if seen.before and seen.is_as_before(self, fast, inputs, named):
-                outputs = fast.forward(*inputs, **named)
+            if seen.before and (known := seen.known_as(self, fast, inputs, named)):
+                outputs = fast.forward(*inputs, **named) if AGAIN is None else AGAIN(fast, known, *inputs, **named)
                 if len(self.__dict__) != seen.own_count:
                     twin.remember_set(self)
                 return outputs
@@ -240,21 +241,29 @@ class _GivenUp:
 def _version():
     """A function of torch's whose number for a mapping is another one after every change; None where that is not so.
 
-    It is a private one, as are the guards that go with it, which have to compare autocast and the default dtype.
+    It is a private one, as are the guards of tensors that go with it, which have to compare autocast too.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():  # there are no locks around those numbers
         return None
     try:
-        guards = torch._C._dynamo.guards
-        mapping, version, state = {1: 1, 2: 2}, guards.dict_version, guards.GlobalStateGuard().__getstate__()
+        mapping, version = {1: 1, 2: 2}, torch._C._dynamo.guards.dict_version
         versions, setting = [version(mapping)], functools.partial(mapping.update, {1: 3})
         for change in (setting, functools.partial(mapping.pop, 1), setting, mapping.popitem, mapping.clear):
             change()
             versions.append(version(mapping))
-        is_told = "autocast" in state and "default_dtype" in state and version(mapping) == versions[-1]
-        return version if is_told and len({*versions}) == len(versions) else None
+        is_told = version(mapping) == versions[-1] and len({*versions}) == len(versions)
+        tensor = torch.empty(1, device="cpu")
+        fits = _fitting([tensor])
+        with torch.autocast("cpu"):
+            is_told = is_told and not fits(tensor)
+        return version if is_told and fits(tensor) else None
     except Exception:  # noqa: BLE001 - whatever another version of torch does
         return None
+
+
+def _fitting(tensors):
+    """A function of torch's that tells whether tensors are like these, and autocast is as it is."""
+    return torch._C._dynamo.guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
 
 class _Before:
@@ -271,13 +280,18 @@ class _Before:
         self.is_tensor = [kind is torch.Tensor for kind in self.kinds]
         self.is_other = [not each for each in self.is_tensor]
         self.forms = [*itertools.compress(forms, self.is_other)]
+        others = [*itertools.compress(values, self.is_other)]
+        self.others = others if all(map(_is_told_by_equality, others)) else None
         tensors = [*itertools.compress(values, self.is_tensor), *weights]
         if not all(map(_is_plainly_stored, tensors)):  # of others torch may end the process to say how they lie
             raise TypeError("a tensor that is stored in another way")
-        guards = torch._C._dynamo.guards
-        self.fits = guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
-        self.has_state = guards.GlobalStateGuard().check
+        self.fits, self.is_usual = _fitting(tensors), _is_direct if tensors else _is_usual
         self.versions, self.own_version = [*map(version, mappings)], version(own)
+
+    def has_others(self, values):
+        """Whether arguments that are no tensors, and of the types that they were, are as judged."""
+        others = [*itertools.compress(values, self.is_other)]
+        return others == self.others or all(map(_same_form, others, self.forms))
 
 
 class _Seen:
@@ -407,15 +421,16 @@ class _Seen:
         data += [*self._contents, *self._ordered]
         self._mutable = [value for value in data if _is_mutable(value) and _spelt(value) is not None]
         self._texts = [*map(repr, self._mutable)]
+        self._changes_within = bool(self._held or self._mutable or self._configurations)
 
     def is_still(self, served):
         """Whether nothing shows a change: this is asked at every call."""
         tensors = [*map(dict.get, *self._places)]
-        guard = self._guards.get(torch.is_inference_mode_enabled())
+        fits = self._guards.get(torch.is_inference_mode_enabled())
         try:  # there are subclasses that say nothing of themselves
             # Asked how the elements of a nested tensor lie, torch would end the process. A missing one counts as that.
             is_nested = map(getattr, tensors, itertools.repeat("is_nested"), itertools.repeat(True))
-            is_known = guard is not None and not any(is_nested) and guard.check(*tensors)
+            is_known = fits is not None and not any(is_nested) and fits(*tensors)
         except Exception:  # noqa: BLE001 - whatever it is, the module has to serve
             is_known = False
         if not is_known and not self._are_still(tensors):
@@ -428,7 +443,8 @@ class _Seen:
             and [*map(list, self._mappings)] == self._names
             and all(map(operator.is_, map(dict.get, *self._watched), self._values))
             and all(map(operator.is_, itertools.chain.from_iterable(self._in_order), self._ordered))
-            and self._holds_the_same()
+            and [*map(type, self._others)] == self._kinds
+            and (not self._changes_within or self._holds_the_same())
         )
 
     def _owns_the_same(self, own):
@@ -439,8 +455,7 @@ class _Seen:
     def _holds_the_same(self):
         """Whether what changes without any mapping's doing did not."""
         return (
-            [*map(type, self._others)] == self._kinds
-            and (not self._held or _are_held(self._held, self._contents))
+            (not self._held or _are_held(self._held, self._contents))
             and (not self._mutable or [*map(repr, self._mutable)] == self._texts)
             and (
                 not self._configurations
@@ -448,42 +463,42 @@ class _Seen:
             )
         )
 
-    def is_as_before(self, served, fast, inputs, named, is_nested=operator.attrgetter("is_nested")):
-        """Whether it shows at once that a call was compared as it is: that none of it is another one than it was.
+    def known_as(self, served, fast, inputs, named, is_nested=operator.attrgetter("is_nested")):
+        """What shows at once that a call was compared as it is: that none of it is another one than it was.
 
-        No is no answer, and what was changed and changed back is a no. Where it is a yes, comparing all in full would
-        be one: a condition that is added there belongs here, unless it is of what a mapping has.
+        None is no answer, and what was changed and changed back is not known. What is known would be as judged if all
+        were compared in full: a condition that is added there belongs here, unless it is of what a mapping has.
         """
         before = self.before.get(torch.is_inference_mode_enabled())
         if before is None or len(inputs) != len(FORMS) or [*named] != self._named:
-            return False
+            return None
         values = (*inputs, *named.values()) if named else inputs
         own = served.__dict__
         try:
             if [*map(type, values)] != before.kinds:  # some run code of their own when they are asked anything
-                return False
+                return None
             arguments = itertools.compress(values, before.is_tensor) if before.forms else values
             tensors = [*arguments, *map(dict.get, *self._places)]
             is_same = (
-                before.has_state()  # autocast and the default dtype among it
-                and _is_direct()
+                torch.get_default_dtype() is self._dtype
+                and before.is_usual()
                 and not any(map(is_nested, tensors))  # such as another one's content may have become
-                and before.fits(*tensors)
-                and (
-                    not before.forms or all(map(_same_form, itertools.compress(values, before.is_other), before.forms))
-                )
+                and before.fits(*tensors)  # which tell of autocast too
+                and (not before.forms or before.has_others(values))
                 and (APART is None or _are_apart((inputs, named)))
                 and fast.__dict__ is own
                 and [*map(self._version, self._full)] == before.versions
                 and not any(self._empty)
                 and (self._version(own) == before.own_version or self._owns_the_same(own))
-                and self._holds_the_same()
+                and [*map(type, self._others)] == self._kinds
+                and (not self._changes_within or self._holds_the_same())
             )
         except Exception:  # noqa: BLE001 - whatever it is, the call is compared in full
-            return False
-        if is_same:
-            before.has_held = True
-        return is_same
+            return None
+        if not is_same:
+            return None
+        before.has_held = True
+        return before
 
     def note(self, served, inputs, named):
         """What a call is like, to be kept where it is as judged; None where that cannot be told or was of no use.
@@ -518,9 +533,7 @@ class _Seen:
             return False
         if all(strides is not None for *_, strides in self._tensors):
             with contextlib.suppress(AttributeError, TypeError):  # of a version that has none
-                guards = torch._C._dynamo.guards
-                guard = guards.TensorGuards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None)
-                self._guards[torch.is_inference_mode_enabled()] = guard
+                self._guards[torch.is_inference_mode_enabled()] = _fitting(tensors)
         return True
 
 
@@ -988,6 +1001,11 @@ def _kind(tensor):
 def _is_plainly_stored(tensor):
     """Whether its elements lie in memory as they read."""
     return tensor.layout is torch.strided and not tensor.is_nested and not tensor.is_neg() and not tensor.is_conj()
+
+
+def _is_told_by_equality(value):
+    """Whether whatever equals it and is of its type is the same, as zeros with a point are not."""
+    return value is None or type(value) in (bool, int, str) or (type(value) is float and value != 0)
 
 
 def _is_mutable(value):

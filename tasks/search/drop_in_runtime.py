@@ -16,7 +16,7 @@ from tasks.search.survey import Survey
 from tasks.variants.names import defined_names, reachable, renamed, used_names
 
 _SOURCE = Path(__file__).with_name("drop_in_class.py")
-_CONSTANTS = ("FORMS", "NAMED_FORMS", "APART", "TRAINING", "DEVICE", "JUDGED", "CLASSES")
+_CONSTANTS = ("FORMS", "NAMED_FORMS", "APART", "TRAINING", "DEVICE", "JUDGED", "CLASSES", "AGAIN")
 _BUILTINS = frozenset(name for name in vars(builtins) if not name.startswith("_") and not iskeyword(name)) - {"super"}
 _CLASS = "DropIn"
 _SETTLE = "_settle"
@@ -76,6 +76,7 @@ class Runtime:
         device: str,
         judged: str,
         is_made_alike: bool,
+        again: str = "",
         more: str = "",
     ) -> str:
         """As it is to be in a file.
@@ -85,10 +86,12 @@ class Runtime:
             training: mode that it was judged in; None if the other is as good.
             judged: digest of the module that was judged.
             is_made_alike: whether the fast class needs no constructor of its own.
+            again: its method for calls that are known, if it has one.
             more: further statements that use what is there.
         """
         forms = _literal(list(facts.inputs)), _literal(dict(facts.named_inputs))
-        values = (*forms, apart, repr(training), repr(device), repr(judged), "{}")
+        known = f"getattr({self.names['Fast']}, {again!r}, None)" if again else "None"
+        values = (*forms, apart, repr(training), repr(device), repr(judged), "{}", known)
         constants = "".join(f"{own} = {value}\n" for own, value in zip(_CONSTANTS, values, strict=True))
         names = {**self.names, _MADE_ALIKE: self.names[_MADE]}
         body, used = _renamed_body(is_made_alike, frozenset(names.items()))
