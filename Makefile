@@ -56,7 +56,7 @@ audit: setup  ## known vulnerabilities of the pinned packages; needs the network
 test-long: setup  ## the tests that take minutes: servers, remotes, retraining, several processes, exact resuming
 	@python -m pytest -m long -n 2 --no-loadscope-reorder
 
-bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in docs/results/cpu.md; BENCH_LEARNING="--seeds 0"
+bench-learning: setup  ## three seeds and the ablations, up to an hour a seed; results in work/bench/learning.md; BENCH_LEARNING="--seeds 0"
 	@python -m flows.benches.learning $(BENCH_LEARNING)
 
 bench-judge: setup  ## candidates a minute, and what a judge costs over a plain loop; BENCH_JUDGE="--device cuda:0"
@@ -68,7 +68,7 @@ bench-panel: setup  ## candidates an hour with 1, 2 and 4 GPUs, and how far neig
 bench-train: setup  ## training beside plain TRL, on GPUs; BENCH_TRAIN="--only 1.5b" or "--size tiny --device cpu"
 	@python -m flows.benches.train $(BENCH_TRAIN)
 
-bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in docs/results/optimize-cpu.md
+bench-optimize: setup  ## `cuda-l1 optimize` over the built-in problems, ten minutes; results in work/bench/optimize-cpu.md
 	@python -m flows.benches.optimize $(BENCH_OPTIMIZE)
 
 bench-history: setup  ## a history of 10 million rounds beside SQLite and JSON files; results in work/bench-history.json

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from flows.commands.fits import add_fits_command
 from flows.commands.hacks import add_hacks_command
@@ -54,10 +55,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Version(argparse.Action):
+    """The version of the installed package, looked up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"{parser.prog} {version('cuda-l1-pipeline')}\n")
+        parser.exit()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cuda-l1", description="Teach a language model to write faster PyTorch, Triton and CUDA code."
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and end")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     repro = commands.add_parser("repro", help="run the stages that are out of date (dvc repro)")

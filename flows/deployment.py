@@ -172,7 +172,7 @@ def serve_on(url: str, deployments: Sequence[RunnerDeployment]) -> None:
 
 
 def _leave_without_server(words: str) -> NoReturn:
-    sys.stderr.write(f"{words}: start one (prefect server start) and set PREFECT_API_URL to its address\n")
+    sys.stderr.write(f"{words}: start a Prefect server (prefect server start) and set PREFECT_API_URL to its address\n")
     sys.exit(NO_SERVER)
 
 

@@ -3,6 +3,7 @@
 DVC writes it in place, so a kill at that moment leaves half of it, and every later `dvc repro` refuses to begin.
 """
 
+import argparse
 import json
 import time
 from pathlib import Path
@@ -33,5 +34,12 @@ def _is_damaged() -> bool:
     return False
 
 
-if __name__ == "__main__":
+def main() -> None:
+    argparse.ArgumentParser(
+        prog="python -m flows.dvc_lock", description=f"Remove {RWLOCK} where a kill left half of it; do nothing else."
+    ).parse_args()
     mend_lock()
+
+
+if __name__ == "__main__":
+    main()

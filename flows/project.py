@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+HISTORY = Path("data/history.duckdb")
+"""Within the project's folder."""
+
 
 def project_folder() -> Path | None:
     """The nearest folder, from the current one upwards, that holds a pipeline and its params; None outside of any."""

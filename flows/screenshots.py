@@ -97,6 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("report", type=Path, help="such as data/evaluate/report.html")
     parser.add_argument("--out", type=Path, default=Path("docs"), metavar="FOLDER", help="where to put them (docs)")
     parsed = parser.parse_args(arguments)
+    if not parsed.report.is_file():
+        sys.stderr.write(f"there is no file {parsed.report}; `cuda-l1 report --history FILE --out REPORT` writes one\n")
+        return 1
     try:
         pictures = take(parsed.report, shots_of(parsed.report), parsed.out)
     except (CudaL1Error, OSError) as error:

@@ -3,9 +3,11 @@
 import copy
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from flows.benches import learning
 from flows.benches.learning import ABLATIONS, report
 
 METRICS = json.loads(Path("data/evaluate/metrics.json").read_text())
@@ -42,3 +44,13 @@ def test_the_page_says_what_was_laid_over_the_profile_and_where_it_was_judged():
     assert page.startswith("# Learning on a GPU\n")
     assert "Over the profile: `sft.steps=600`, `problems.limit=36`." in page
     assert "Over the profile" not in report(found, "bench")
+
+
+def test_the_page_is_written_below_work_unless_a_place_is_named(tmp_path, monkeypatch):
+    on_cpu = SimpleNamespace(judge=SimpleNamespace(device="cpu"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(learning, "run", lambda *_: METRICS)
+    monkeypatch.setattr(learning, "load_params", lambda path: on_cpu)
+    monkeypatch.setattr("sys.argv", ["learning", "--seeds", "0", "--exemplars", "buckets"])
+    learning.main()
+    assert [path for path in Path().rglob("*") if path.is_file()] == [Path("work/bench/learning.md")]

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ def test_help_names_every_command_and_imports_nothing_heavy():
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.rstrip().endswith("[]"), said
     assert all(command in said for command in ("repro", "pipeline", "problems", "judge", "hacks", "sql", "report"))
+
+
+def test_the_version_is_that_of_the_installed_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"cuda-l1 {version('cuda-l1-pipeline')}\n"
 
 
 def test_wrong_usage_ends_with_status_2(capsys):

@@ -86,4 +86,6 @@ def test_one_that_never_answers_is_told_with_a_status_of_its_own(url, said, monk
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == NO_SERVER
-    assert said in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert said in complaint
+    assert ": start a Prefect server (prefect server start) and set PREFECT_API_URL" in complaint

@@ -35,6 +35,14 @@ def test_what_a_kill_left_of_it_is_removed_before_dvc_looks(project, left):
     assert repro().returncode == 0
 
 
+def test_help_says_what_is_removed_and_removes_nothing(project):
+    RWLOCK.write_bytes(b"{")
+    command = [sys.executable, "-m", "flows.dvc_lock", "--help"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert f"Remove {RWLOCK} where a kill left half of it" in " ".join(told.split())
+    assert RWLOCK.exists()
+
+
 @pytest.mark.parametrize("content", [None, "{}", '{"read": {}, "write": {}}'])
 def test_a_whole_one_or_none_is_left_alone(project, content):
     if content is not None:

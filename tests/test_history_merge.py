@@ -137,6 +137,13 @@ def test_a_run_that_is_another_one_here_refuses_its_file_and_no_other(project, c
     assert counts(target) == (13, 13, 2)
 
 
+def test_a_file_that_is_not_there_is_told_with_its_path_and_the_others_are_merged(project, capsys):
+    assert main(["history", "merge", "none.duckdb", "two.duckdb"]) == 1
+    said = capsys.readouterr()
+    assert said.err == f"RecordError: there is no history at {project}/none.duckdb; check the path\n"
+    assert "added 3 candidates" in said.out
+
+
 def test_an_older_file_is_migrated_on_a_copy(project, monkeypatch):
     before = (project / "one.duckdb").read_bytes()
     later = (*MIGRATIONS, "ALTER TABLE verdicts ADD COLUMN cost_usd DOUBLE")

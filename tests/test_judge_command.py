@@ -30,6 +30,13 @@ def test_a_verdict_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "behind walls: " in said.err
 
 
+def test_checks_that_say_the_same_are_told_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", "ref.py", "right.py"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "passed" in line]
+    assert any("fresh_inputs (" in line and " times)" in line for line in lines)
+    assert len({*lines}) == len(lines)
+
+
 def test_what_a_candidate_calls_its_dtype_can_be_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = Path(__file__).parent / "kernels"
     reference, candidate = kernels / "problems/row_softmax.py", kernels / "hostile/answers_with_half_a_character.py"
@@ -67,6 +74,9 @@ def test_a_reference_that_is_no_problem_is_a_verdict(folder: Path, capsys: pytes
         pytest.param(["--batch", "c", "--out", "v", "--workers", "0"], "not a number above 0", id="no workers"),
         pytest.param(["ref.py", "right.py", "--timeout-s", "inf"], "not a number of seconds above 0", id="no limit"),
         pytest.param(["ref.py", "right.py", "--device", "gpu"], "neither cpu nor cuda:N", id="unknown device"),
+        pytest.param(
+            ["ref.py", "right.py", "--device", "cuda"], "leave --device out, and set judge.device: cuda", id="all GPUs"
+        ),
         pytest.param(["ref.py", "right.py", "--tier", "medium"], "invalid choice: 'medium'", id="unknown tier"),
         pytest.param(["ref.py", "right.py", "--precision", "fp8"], "invalid choice: 'fp8'", id="unknown precision"),
         pytest.param(["missing.py", "right.py"], "there is no file 'missing.py'", id="missing reference"),

@@ -1,5 +1,6 @@
 """A batch that was ended or killed leaves whole lines and no process, and the same command continues it."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -7,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
+from tasks.params import JudgeParams, read_document, write_yaml
 from tests.case_builders import BROKEN, REFERENCE, RIGHT, WRONG, batch, verdicts, write_cases, write_texts
 
 SLOW = f"import subprocess\nimport time\n\nsubprocess.Popen(['sleep', '977'])\ntime.sleep(60)\n{RIGHT}"
@@ -81,12 +85,23 @@ def test_a_torn_last_line_is_judged_again(begun: Path, cut: int) -> None:
     assert [(row["id"], row["status"]) for row in rows] == [("case 0", "wrong_output"), ("case 1", "compile_error")]
 
 
-def test_a_finished_batch_needs_no_judge(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def whole(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with a verdict on its only case, on a machine where a judge must not be started."""
     write_cases(begun / "cases.jsonl", "wrong.py")
-    before = (begun / "verdicts.jsonl").read_bytes()
-    assert batch("--device", "cuda:97") == 0
-    assert (begun / "verdicts.jsonl").read_bytes() == before
-    assert "1 wrong_output" in capsys.readouterr().err
+
+    def open_judge(params: JudgeParams) -> NoReturn:
+        pytest.fail("a judge was started")
+
+    monkeypatch.setattr("flows.panels.judges.open_judge", open_judge)
+    return begun
+
+
+def test_a_finished_batch_needs_no_judge(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (whole / "verdicts.jsonl").read_bytes()
+    assert batch() == 0
+    assert (whole / "verdicts.jsonl").read_bytes() == before
+    assert "1 verdict in verdicts.jsonl: 1 wrong_output" in capsys.readouterr().err
 
 
 def other_text(folder: Path) -> None:
@@ -157,6 +172,55 @@ def test_verdicts_on_something_else_are_not_continued(
     assert batch() == 2
     assert words in capsys.readouterr().err
     assert (begun / "verdicts.jsonl").read_bytes() == before
+
+
+def no_change(folder: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        pytest.param(no_change, ["--tier", "long"], ", screen, this is", id="other tier asked for"),
+        pytest.param(other_protocol, [], ", older-", id="other protocol"),
+        pytest.param(other_device, [], "was begun on another", id="other device"),
+    ],
+)
+def test_a_finished_batch_that_was_begun_in_another_way_is_refused_without_a_judge(
+    whole: Path, capsys: pytest.CaptureFixture[str], change: Callable[[Path], None], options: list[str], words: str
+) -> None:
+    change(whole)
+    before = (whole / "verdicts.jsonl").read_bytes()
+    assert batch(*options) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "delete it or give another --out" in said
+    assert (whole / "verdicts.jsonl").read_bytes() == before
+
+
+def test_a_finished_batch_is_not_taken_for_one_of_a_gpu(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tasks.judge.environment.Device", lambda index: SimpleNamespace(name=f"GPU {index}"))
+    assert batch("--device", "cuda:1") == 2
+    assert ", this is GPU 1, " in capsys.readouterr().err
+
+
+def test_only_a_cluster_can_say_that_a_finished_batch_was_begun_on_other_gpus(
+    whole: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = read_document(Path(__file__).parents[1] / "params.yaml")
+    document["judge"]["device"] = "cuda"
+    (whole / "params.yaml").write_text(write_yaml(document))
+    (whole / "dvc.yaml").touch()
+
+    @contextlib.contextmanager
+    def open_judge(params: JudgeParams) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(device=f"a GPU of {params.device}", environment={"walls": ""})
+
+    monkeypatch.setattr("flows.panels.judges.open_judge", open_judge)
+    assert batch() == 2
+    assert ", this is a GPU of cuda, " in capsys.readouterr().err
 
 
 def test_two_batches_cannot_write_one_file(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from flows.benches import optimize
 from flows.benches.optimize_page import render
 from flows.benches.optimize_runs import FIRST, HOPEFUL, HOPELESS, Run, Shared
 from tasks.judge.verdict import Status
@@ -100,3 +103,20 @@ def test_the_page_tells_what_is_written_from_what_was_found_and_counts_what_is_u
     assert "| all | 3 | 2.52x | 5.00x of 1 | 1.59x | 1.00x | 1 | 1 | 2 |" in page
     assert "| level1/a | train | 4.00x | 4.00x (3.90 to 4.10) | - | eager, `compile` unchecked |" in page
     assert "cannot be judged" in page
+
+
+def test_the_page_is_written_below_work_unless_a_place_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measured(problems: list[str], *, folder: Path, **_: object) -> tuple[list[dict[str, Any]], float]:
+        folder.mkdir(parents=True)
+        return [], 0.0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(optimize, "load_params", lambda: SimpleNamespace(problems=None))
+    monkeypatch.setattr(optimize, "load_problems", lambda params: {})
+    monkeypatch.setattr(optimize, "_measured", measured)
+    monkeypatch.setattr(optimize, "render", lambda rows, **_: "# A page\n")
+    assert optimize.main([]) == 0
+    assert [str(path) for path in Path().rglob("*.md")] == ["work/bench/optimize-cpu.md"]
+    assert capsys.readouterr().out.endswith("work/bench/optimize-cpu.md\n")

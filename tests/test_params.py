@@ -42,6 +42,17 @@ def edited(tmp_path):
         pytest.param("seed", 1 << 32, "less than 4294967296", id="a seed of more than 32 bits"),
         pytest.param("judge.device", "gpu", "pattern", id="unknown device"),
         pytest.param("extra", {}, "unknown key", id="unknown section"),
+        pytest.param("judge.accelerators", "H100", "must be a list such as [H100]", id="a text for a list"),
+        pytest.param(
+            "retrain.cron",
+            "0 3 * *",
+            'must be five fields with a space between each, such as "0 3 * * 0"',
+            id="four fields of cron",
+        ),
+        pytest.param("retrain.timezone", "Mars/X", '"Europe/Berlin"', id="no time zone"),
+        pytest.param("retrain.timezone", "Europe", '"Europe/Berlin"', id="a folder of time zones"),
+        pytest.param("retrain.timezone", "../etc/passwd", '"Europe/Berlin"', id="a path for a time zone"),
+        pytest.param("retrain.timezone", "", '"Europe/Berlin"', id="an empty time zone"),
     ],
 )
 def test_a_mistake_is_named_with_its_dotted_path_and_value(edited, key, value, said):

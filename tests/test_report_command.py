@@ -27,7 +27,7 @@ def test_a_history_becomes_a_page(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "expected", "complaint"),
     [
-        pytest.param(["--history", "none.duckdb"], 2, "there is no none.duckdb", id="no such history"),
+        pytest.param(["--history", "none.duckdb"], 2, "there is no none.duckdb; check the path", id="no such history"),
         pytest.param(["--history", "text.duckdb"], 1, "text.duckdb", id="not a history"),
         pytest.param(["--history", "history.duckdb", "--out", "none/page.html"], 2, "--out", id="nowhere to write"),
         pytest.param(["--history", "."], 2, ". is a folder; name a file", id="a folder"),
@@ -44,6 +44,16 @@ def test_what_cannot_become_a_page_is_refused(tmp_path, monkeypatch, capsys, arg
     assert status == expected
     assert complaint in capsys.readouterr().err
     assert not list(tmp_path.glob("*.html*"))
+
+
+def test_the_history_of_a_project_that_has_none_yet_appears_with_the_first_stage(tmp_path, monkeypatch, capsys):
+    for name in ("dvc.yaml", "params.yaml"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["report", "--history", "data/history.duckdb"])
+    words = "there is no data/history.duckdb yet; it appears with the first stage that runs"
+    assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["history.duckdb", "link.html"])
@@ -86,6 +96,13 @@ def test_pictures_need_a_browser(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="install chromium"):
         take(tmp_path / "report.html", [], tmp_path)
+
+
+def test_pictures_of_a_page_that_is_not_there_say_what_writes_one(tmp_path, capsys):
+    assert screenshots([str(tmp_path / "none.html"), "--out", str(tmp_path)]) == 1
+    complaint = capsys.readouterr().err
+    assert f"there is no file {tmp_path}/none.html" in complaint
+    assert "`cuda-l1 report" in complaint
 
 
 def test_pictures_of_a_page_that_is_none_are_refused(tmp_path, capsys):

@@ -306,6 +306,13 @@ def test_a_question_changes_nothing_and_reads_nothing_else(ask, tmp_path, path, 
     assert sorted(tmp_path.rglob("*")) == files
 
 
+@pytest.mark.parametrize("query", ["FROM read_csv('mine.csv')", "FROM 'mine.parquet'"])
+def test_a_question_of_a_file_is_told_how_it_may_read_files(ask, query):
+    status, _, complaint = ask(query)
+    assert status == 1
+    assert "--read-files" in complaint
+
+
 def test_other_files_are_read_where_that_is_asked_for_but_never_written(ask, tmp_path):
     (tmp_path / "mine.csv").write_text("origin,note\nsft,ours\n")
     query = f"SELECT note, best_speedup FROM leaderboard JOIN read_csv('{tmp_path}/mine.csv') USING (origin)"
@@ -339,7 +346,7 @@ def test_another_file_than_the_projects_may_be_asked(ask, tmp_path):
     assert ask("SELECT run_id FROM runs", "--history", other, "--format", "csv")[1] == "run_id\ntheirs\n"
     status, _, complaint = ask("FROM runs", "--history", tmp_path / "none.duckdb")
     assert status == 2
-    assert f"there is no {tmp_path}/none.duckdb" in complaint
+    assert f"there is no {tmp_path}/none.duckdb; check the path" in complaint
     status, _, complaint = ask("FROM runs", "--history", tmp_path)
     assert status == 2
     assert f"{tmp_path} is a folder; name a file" in complaint

@@ -1,6 +1,6 @@
 """Does it learn? Several seeds of the whole pipeline with more steps, and the ablations of contrastive RL.
 
-    python -m flows.benches.learning --seeds 0 1 2        # resumes where it was stopped; writes docs/results/cpu.md
+    python -m flows.benches.learning --seeds 0 1 2        # resumes where it was stopped; writes work/bench/learning.md
     python -m flows.benches.learning --profile gpu-small --set problems.folders=[/data/kernelbench] --out FILE
 
 Every profile and seed has a workspace under work/bench/, and other values of --set are another experiment: what is out
@@ -24,6 +24,7 @@ from tasks.errors import CudaL1Error
 from tasks.params import load_params
 
 BENCH = Path("work/bench")
+OUT = BENCH / "learning.md"
 ABLATIONS = {"buckets": "contrastive_rl", "random": "random exemplars", "none": "no exemplars"}
 
 Metrics = Mapping[str, Any]
@@ -118,7 +119,7 @@ def main() -> None:
     parser.add_argument("--profile", default="bench")
     parser.add_argument("--exemplars", nargs="+", choices=ABLATIONS, default=list(ABLATIONS))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="such as sft.steps=100")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/cpu.md"))
+    parser.add_argument("--out", type=Path, default=OUT, help=f"the page (default: {OUT})")
     arguments = parser.parse_args()
     found: dict[tuple[int, str], Metrics] = {}
     try:

@@ -5,7 +5,7 @@
 Every problem goes through the code of the command, without the long tier; what counts is the verdict on the file that
 would be written. All problems share the minutes: each has its most promising candidates screened, then those whose next
 candidates are hoped to bring most go on; drop-ins and baselines come last. Continues where a run that was ended
-stopped. Makes docs/results/optimize-cpu.md, or optimize-cuda.md.
+stopped. Makes work/bench/optimize-cpu.md, or optimize-cuda.md.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tasks.problems.catalogue import load_problems
 from tasks.problems.problem import Problem
 
 FOLDER = Path("work/bench_optimize")
-PAGES = Path("docs/results")
+PAGES = Path("work/bench")
 MINUTES = 10.0
 TIMEOUT_S = 30.0
 

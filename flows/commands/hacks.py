@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.commands.usage import EXIT_CODES, require_there
-from flows.project import project_folder
+from flows.project import HISTORY, project_folder
 from tasks.errors import MachineError, RecordError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _cases() -> "HackCases":
         raise MachineError(
             f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one"
         )
-    return HackCases(root / "data" / "history.duckdb")
+    return HackCases(root / HISTORY)
 
 
 def _read(path: Path) -> str:

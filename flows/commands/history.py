@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.commands.usage import EXIT_CODES, require_history_there, require_no_folder, require_there
-from flows.project import project_folder
+from flows.project import HISTORY, project_folder
 from flows.snapshot import SNAPSHOT
 from tasks.errors import MachineError, RecordError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tasks.history.difference import Change, Judged
     from tasks.history.merge import TableMerge
 
-HISTORY = Path("data/history.duckdb")
 MERGE_EXIT_CODES = (
     "exit codes: 0 done, 1 a file was refused or is not there, and the others are merged, 2 wrong usage, 3 this "
     "machine lacks what it takes"

@@ -42,7 +42,7 @@ def add_judge_command(commands: "argparse._SubParsersAction[argparse.ArgumentPar
     )
     parser.add_argument("reference", nargs="?", type=Path, help="file with Model, get_inputs and get_init_inputs")
     parser.add_argument("candidate", nargs="?", type=Path, help="file with ModelNew")
-    parser.add_argument("--device", type=device, help="cpu or cuda:N (default: what params.yaml says, else cpu)")
+    parser.add_argument("--device", type=_device, help="cpu or cuda:N (default: what params.yaml says, else cpu)")
     parser.add_argument("--tier", choices=TIERS, help="seconds for a reward, or the paper's half hour for a claim")
     parser.add_argument(
         "--precision", choices=PRECISIONS, default=PRECISIONS[0], help="of cases that name none (default: fp32)"
@@ -107,6 +107,7 @@ def _judge_one(arguments: argparse.Namespace) -> int:
 def _judge_batch(arguments: argparse.Namespace) -> int:
     from flows.commands.verdict_file import VerdictFile
     from tasks.judge.cases import read_cases
+    from tasks.judge.timing import protocol_of
 
     cases = read_cases(arguments.batch, precision=arguments.precision)
     if arguments.out.exists() and (not arguments.out.is_file() or arguments.out.samefile(arguments.batch)):
@@ -119,9 +120,23 @@ def _judge_batch(arguments: argparse.Namespace) -> int:
                 for row in rows:
                     file.append(row)
                     statuses[row["status"]] += 1
+        elif cases:
+            protocol = protocol_of(device=params.device, tier=params.tier)
+            file.require_begun_on(device=_model(params), protocol=protocol, tier=params.tier)
     found = ", ".join(f"{count} {status}" for status, count in statuses.most_common())
-    sys.stderr.write(f"{len(cases)} verdicts in {arguments.out}: {found or 'there were no cases'}\n")
+    noun = "verdict" if len(cases) == 1 else "verdicts"
+    sys.stderr.write(f"{len(cases)} {noun} in {arguments.out}: {found or 'there were no cases'}\n")
     return 0
+
+
+def _model(params: "JudgeParams") -> str:
+    """The model of what would be judged on."""
+    from tasks.judge.environment import model_of
+
+    if not params.is_spread:
+        return model_of(params.device)
+    with _open_judge(params) as judge:  # only a cluster knows its devices
+        return judge.device
 
 
 def _rest(file: "VerdictFile", cases: "list[Case]", params: "JudgeParams", seed: int) -> "Rows":
@@ -185,8 +200,10 @@ def _in_words(row: dict[str, Any]) -> str:
     if row["speedup"] is not None:
         spread = f"{row['speedup_low']:.2f} to {row['speedup_high']:.2f}"
         lines.append(f"speedup {row['speedup']:.2f}x ({spread}) against {row['baseline']}")
-    for check in row["checks"]:
-        lines.append(f"  {'passed' if check['passed'] else 'FAILED'}  {check['name']}  {check['evidence']}")
+    counts = Counter((check["passed"], check["name"], check["evidence"]) for check in row["checks"])
+    for (passed, name, evidence), count in counts.items():
+        times = f" ({count} times)" if count > 1 else ""
+        lines.append(f"  {'passed' if passed else 'FAILED'}  {name}{times}  {evidence}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -202,6 +219,15 @@ def sigterm_as_exit() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _device(text: str) -> str:
+    if text == "cuda":
+        raise argparse.ArgumentTypeError(
+            "'cuda' is neither cpu nor cuda:N, such as cuda:0; for a batch on all GPUs leave --device out, and set "
+            "judge.device: cuda in params.yaml"
+        )
+    return device(text)
 
 
 def device(text: str) -> str:

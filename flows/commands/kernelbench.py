@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from flows.commands.judge import amount_of, count, sigterm_as_exit
 from flows.commands.usage import make_out_folder, require_problems_there, require_there
-from flows.project import project_folder
+from flows.project import HISTORY, project_folder
 from tasks.errors import CudaL1Error, ParamsError, RecordError
 from tasks.judge.baselines import BASELINES
 from tasks.problems.problem import PRECISIONS, Problem
@@ -33,7 +33,6 @@ TIMEOUT_S, CUDA_TIMEOUT_S = 120.0, 300.0
 CUDA_LIMITS = {"memory_bytes": MEMORY_BYTES, "timeout_s": CUDA_TIMEOUT_S}
 SHOWN_MISTAKES = 3
 BUILTIN = "builtin"
-HISTORY = Path("data/history.duckdb")
 EPILOG = """Everything judged is kept in FOLDER/verdicts.jsonl at once: killed at any time, the same command continues,
 also on another machine that has the folder. What --provider proposes is in FOLDER/proposals.jsonl and not written
 again; with --report-only it is written and not judged, for a machine that can only judge. Exit codes: 0 done,

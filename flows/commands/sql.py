@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from flows.commands.out_file import write_out
 from flows.commands.usage import EXIT_CODES, require_another_file, require_file_place, require_history_there
-from flows.project import project_folder
+from flows.project import HISTORY, project_folder
 from tasks.errors import MachineError, RecordError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add_sql_command(commands: "argparse._SubParsersAction[argparse.ArgumentParse
     parser.add_argument("query", help='such as "SELECT * FROM best_kernels", or - to read it from standard input')
     parser.add_argument("--format", choices=FORMATS, help=f"default: by the suffix of FILE, or a table of {SHOWN_ROWS}")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all rows there instead of on the terminal")
-    parser.add_argument("--history", type=Path, metavar="FILE", help="default: data/history.duckdb of the project")
+    parser.add_argument("--history", type=Path, metavar="FILE", help=f"default: {HISTORY} of the project")
     parser.add_argument("--read-files", action="store_true", help="let the query read other files, as in read_csv()")
     parser.set_defaults(run=partial(_sql, parser))
 
@@ -82,7 +82,7 @@ def _history_of_project() -> Path:
             f"{Path.cwd()} is not inside a project (no dvc.yaml and params.yaml here or above); cd into one, or name a "
             "history with --history"
         )
-    return root / "data" / "history.duckdb"
+    return root / HISTORY
 
 
 def _format(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> str:

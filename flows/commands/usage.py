@@ -8,6 +8,8 @@ import argparse
 import os
 from pathlib import Path
 
+from flows.project import HISTORY, project_folder
+
 EXIT_CODES = (
     "exit codes: 0 done, 1 something failed or cannot be used, 2 wrong usage, such as a file that is not there, 3 this "
     "machine lacks what it takes"
@@ -23,8 +25,15 @@ def require_there(parser: argparse.ArgumentParser, *paths: Path) -> None:
 
 def require_history_there(parser: argparse.ArgumentParser, history: Path) -> None:
     """End the command unless a file is where a history is said to be; whether it is one shows when it is opened."""
-    require_there(parser, history)
+    if not history.exists():
+        parser.error(f"there is no {history}{_remedy(history)}")
     require_no_folder(parser, history)
+
+
+def _remedy(history: Path) -> str:
+    root = project_folder()
+    is_of_project = root is not None and history.absolute() == root / HISTORY
+    return " yet; it appears with the first stage that runs" if is_of_project else "; check the path"
 
 
 def require_no_folder(parser: argparse.ArgumentParser, file: Path) -> None:

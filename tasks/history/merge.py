@@ -49,12 +49,14 @@ def merge_history(
         on_table: told of each table before it is merged, with its place and how many there are.
 
     Raises:
-        RecordError: if the source is no history this version can read, is the target itself, or holds a run that is
-            another one here: the rows of two runs would mix under one name.
+        RecordError: if the source is not there, is no history this version can read, is the target itself, or holds a
+            run that is another one here: the rows of two runs would mix under one name.
         HistoryBusyError: if other processes held a file for too long.
         MachineError: if there is no room.
     """
-    if target.exists() and source.exists() and target.samefile(source):
+    if not source.exists():
+        raise RecordError(f"there is no history at {source}; check the path")
+    if target.exists() and target.samefile(source):
         raise RecordError(f"{source} is the file to merge into; name another")
     with migrated_copy(source) as copy, writing(target) as connection:
         connection.execute(f"ATTACH {literal(copy)} AS other (READ_ONLY)")

@@ -26,6 +26,8 @@ _WALLS = (
     "SET autoload_known_extensions = false",
     "SET autoinstall_known_extensions = false",
 )
+_FILES_DISABLED = "file system operations are disabled"
+_READ_FILES = "a question may read other files where --read-files is given"
 _MISSING_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
 _NEAR_COUNT = 3
 _AGAIN_S = 0.05
@@ -98,7 +100,10 @@ def _asking(path: Path, sql: str, *, may_read_files: bool) -> Iterator[duckdb.Du
         except duckdb.CatalogException as error:
             missing = _MISSING_TABLE.search(str(error))
             raise RecordError(_unknown(missing[1], connection) if missing else str(error)) from error
-        except (duckdb.PermissionException, duckdb.ProgrammingError, duckdb.DataError) as error:
+        except duckdb.PermissionException as error:
+            remedy = f"\n{_READ_FILES}" if _FILES_DISABLED in str(error) else ""
+            raise RecordError(f"{error}{remedy}") from error
+        except (duckdb.ProgrammingError, duckdb.DataError) as error:
             raise RecordError(str(error)) from error
 
 

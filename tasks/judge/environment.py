@@ -22,6 +22,15 @@ def device_model() -> str:
     return platform.processor() or platform.machine()
 
 
+def model_of(device: str) -> str:
+    """The model of "cpu" or of "cuda:0" and so on, as a judge names it that is open there.
+
+    Raises:
+        MachineError: if there is no such device.
+    """
+    return device_model() if device == "cpu" else Device(int(device.removeprefix("cuda:"))).name
+
+
 def describe(facts: Mapping[str, Any], walls: list[str], device: Device | None) -> dict[str, str]:
     """Versions and walls, as strings that history can compare.
 

@@ -108,7 +108,10 @@ def _explain(mistake: Any) -> str:
         return f"unknown key (got {mistake['input']!r}); remove it or correct its spelling"
     if mistake["type"] in ("missing", "missing_argument", "missing_keyword_only_argument"):
         return "missing key; add it"
-    return f"{mistake['msg']} (got {mistake['input']!r})"
+    if mistake["type"] == "tuple_type":
+        such_as = f" such as [{mistake['input']}]" if isinstance(mistake["input"], str) else ""
+        return f"must be a list{such_as} (got {mistake['input']!r})"
+    return f"{mistake['msg'].removeprefix('Value error, ')} (got {mistake['input']!r})"
 
 
 def as_document(params: Params) -> dict[str, Any]:

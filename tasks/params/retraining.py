@@ -1,19 +1,35 @@
 """The section retrain: when a policy is retrained, and what makes the new one the champion."""
 
+import re
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tasks.params.fields import Count, Positive, Real, Share, section
+
+
+def _five_fields(cron: str) -> str:
+    if not re.fullmatch(r"\S+( \S+){4}", cron):
+        raise ValueError('must be five fields with a space between each, such as "0 3 * * 0" for Sundays at three')
+    return cron
+
+
+def _known(timezone: str) -> str:
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError):  # the last of what is a folder of time zones, such as Europe
+        raise ValueError('must be a time zone by its IANA name, such as "Europe/Berlin" or "UTC"') from None
+    return timezone
 
 
 @section
 class RetrainParams:
     """What a deployment is first made with; from then on its schedule and parameters are edited in the UI."""
 
-    cron: Annotated[str, Field(pattern=r"^\S+( \S+){4}$")] = "0 2 * * *"
+    cron: Annotated[str, AfterValidator(_five_fields)] = "0 2 * * *"
     """Minute, hour, day of the month, month, day of the week."""
-    timezone: Annotated[str, Field(min_length=1)] = "UTC"
+    timezone: Annotated[str, AfterValidator(_known)] = "UTC"
     """Such as Europe/Berlin; what the hours of cron are hours of."""
     catch_up: bool = True
     """Whether a run that could not begin in time is done late, or skipped until the schedule's next."""
