@@ -4,10 +4,13 @@ On a processor there is nothing to capture. The stand-in for a graph reads weigh
 captured, as a graph does, and adds 1, so that every output says whether it was replayed, and of which weights.
 """
 
+import gc
 import random
 import re
 import types
+import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from tasks.search.user_file import read_user_file
 from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
 from tasks.variants.rewrites.cuda_graph import replay_as_graph
+from tasks.variants.rewriting import ORIGIN
 from tests.drop_in_builders import of_text
 
 BY_POSITION = """
@@ -116,13 +120,23 @@ def candidate_of(source: str) -> str:
     return re.sub(r"\n+def (?:example|get)_inputs.*\n.*\n", "\n", program.code)
 
 
-def text_of(folder: Path, source: str, candidate: str) -> str:
+def text_of(
+    folder: Path,
+    source: str,
+    candidate: str,
+    *,
+    facts: Survey | None = None,
+    origin: str = ORIGIN,
+    recipe: tuple[str, ...] = (replay_as_graph.name,),
+    device: str = "cuda",
+) -> str:
     """The drop-in of the rewrite, whose class takes the processor for the device."""
     path = folder / "user_module.py"
     path.write_text(source)
-    made = Candidate(problem_id="x", source=candidate, origin="test")
-    text = drop_in(read_user_file(path, "Block"), FACTS[source], made, problem_id="x").source
-    return text.replace("not item.is_cuda", "item.is_cuda")
+    made = Candidate(problem_id="x", source=candidate, origin=origin, recipe=recipe)
+    facts = facts or FACTS[source]
+    text = drop_in(read_user_file(path, "Block"), facts, made, problem_id="x", device=device).source
+    return text.replace("not item.is_cuda", "item.is_cuda").replace("_DEVICE = 'cuda'", "_DEVICE = 'cpu'")
 
 
 def replaying(text: str, folder: Path) -> types.ModuleType:
@@ -255,6 +269,47 @@ def test_where_another_way_is_the_fastest_it_is_taken_without_a_second_look(
     ways.clear()
     assert [answer_of(block) for _ in range(5)] == ["the user's forward"] * 5
     assert len(looked) == len(ways) == 5
+
+
+def test_a_value_of_which_the_type_alone_was_judged_is_the_one_that_is_given(tmp_path: Path, device: Device) -> None:
+    facts = replace(FACTS[BY_POSITION], inputs=(X, T, ("type", "float")))
+    block = warm(
+        replaying(text_of(tmp_path, BY_POSITION, candidate_of(BY_POSITION), facts=facts), tmp_path).Block().eval()
+    )
+    assert [answer_of(block, scale=scale) for scale in (2.0, 0.5, 2.0, 4.0)] == ["a replay"] * 4
+
+
+@pytest.mark.parametrize(
+    "made_by", [{"origin": "a model", "recipe": ()}, {"recipe": (replay_as_graph.name, "return_directly")}], ids=str
+)
+def test_what_another_author_looks_at_before_a_replay_is_looked_at_in_every_call(
+    tmp_path: Path, device: Device, made_by: dict[str, Any]
+) -> None:
+    first_line = "        form = None if named else graph_form(self, inputs)\n"
+    own = candidate_of(BY_POSITION).replace(first_line, f"        self.looked_at.append(inputs)\n{first_line}")
+    own = own.replace("class ModelNew(PlainModel):\n", "class ModelNew(PlainModel):\n    looked_at = []\n\n")
+    module: Any = replaying(text_of(tmp_path, BY_POSITION, own, **made_by), tmp_path)
+    block = warm(module.Block().eval())
+    module.FastBlock.looked_at.clear()
+    warm(block)
+    assert len(module.FastBlock.looked_at) == 4
+
+
+def test_a_drop_in_for_a_processor_asks_nothing_of_a_device(tmp_path: Path) -> None:
+    text = text_of(tmp_path, BY_POSITION, candidate_of(BY_POSITION), device="cpu")
+    assert "graph_again" not in text
+    block = of_text(text.replace("item.is_cuda", "not item.is_cuda"), tmp_path).Block().eval()
+    assert [answer_of(block) for _ in range(4)] == ["the user's forward"] * 4
+
+
+def test_weights_that_were_replaced_long_ago_are_not_kept(module: types.ModuleType) -> None:
+    block = warm(module.Block().eval())
+    before = weakref.ref(block.inner.weight)
+    for _ in range(12):
+        CHANGED["a weight"](block)
+        answer_of(block)
+    gc.collect()
+    assert before() is None
 
 
 def test_programs_that_replay_in_another_way_are_called_as_before(tmp_path: Path, device: Device) -> None:

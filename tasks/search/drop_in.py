@@ -14,7 +14,7 @@ from tasks.errors import ProblemError, RecordError
 from tasks.search.constructors import is_made_alike
 from tasks.search.drop_in_runtime import Runtime, free_name
 from tasks.search.inherited import with_inherited
-from tasks.search.known_calls import AGAIN, with_known_calls
+from tasks.search.known_calls import AGAIN, replays_known_calls, with_known_calls
 from tasks.search.names import Renaming, Said, imports_of, spelt_out
 from tasks.search.survey import Survey, survey
 from tasks.search.user_file import UserFile
@@ -130,7 +130,7 @@ def _merged(file: UserFile, facts: Survey, candidate: Candidate, *, problem_id: 
     taken.add(reference)
     new_names = {ENTRY: fast_name}
     fast = laid_out(fast)
-    with_again = with_known_calls(fast)
+    with_again = with_known_calls(fast) if replays_known_calls(candidate, facts, device) else None
     fast_part = _beside(with_again or fast, module, said, name, new_names, taken)
     bound = said.bound.keys() | Said.by(fast_part).bound.keys()
     taken |= bound

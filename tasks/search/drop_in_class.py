@@ -67,7 +67,8 @@ class DropIn(Reference):
                 if torch.is_inference_mode_enabled() in twin.has_run:
                     if before is not None and twin.seen is seen:
                         seen.keep(before)
-                    outputs = fast.forward(*call[0], **call[1])
+                    inputs, named = call
+                    outputs = fast.forward(*inputs, **named) if AGAIN is None else AGAIN(fast, None, *inputs, **named)
                     if len(self.__dict__) != twin.seen.own_count:
                         twin.remember_set(self)
                     return outputs
@@ -254,7 +255,7 @@ def _version():
         is_told = version(mapping) == versions[-1] and len({*versions}) == len(versions)
         tensor = torch.empty(1, device="cpu")
         fits = _fitting([tensor])
-        with torch.autocast("cpu"):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
             is_told = is_told and not fits(tensor)
         return version if is_told and fits(tensor) else None
     except Exception:  # noqa: BLE001 - whatever another version of torch does

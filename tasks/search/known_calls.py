@@ -11,15 +11,18 @@ from string import Template
 
 import libcst as cst
 
+from tasks.search.survey import Survey
+from tasks.variants.candidate import Candidate
 from tasks.variants.layout import laid_out
 from tasks.variants.names import exchanged
-from tasks.variants.rewrites.cuda_graph import replay_as_graph
+from tasks.variants.rewrites.cuda_graph import compile_and_replay, replay_as_graph
 from tasks.variants.rewrites.forward import find_class, find_method, parameters_of
-from tasks.variants.rewriting import ENTRY
+from tasks.variants.rewriting import ENTRY, ORIGIN
 from tasks.variants.text import parsed, text_of_statement
 
 AGAIN = "graph_again"
 _KNOWN = "graph_known"
+_REPLAYING = (replay_as_graph.name, compile_and_replay.name)
 _HELPERS = frozenset({"graph_form", "graph_members", "graph_fits", "graph_replayed"})
 _SMALLEST = f"""import torch
 import torch.nn as nn
@@ -41,6 +44,9 @@ class Known:
 
     def ${known}_in_a_row(self, $known, *inputs):
         graphs = GRAPHS.get(self, {})
+        if $known is None:
+            graphs.pop("known", None)
+            return self.$looking(*inputs)
         seen, place, own, tensors, addresses, captured = graphs.get("known", (None,) * 6)
         if seen is $known and captured is None:
             return self.$looking(*inputs)
@@ -60,12 +66,25 @@ class Known:
 """)
 
 
+def replays_known_calls(candidate: Candidate, facts: Survey, device: str) -> bool:
+    """Whether with_known_calls is of use, and nothing is in a replay's way that only its class would have looked at.
+
+    Such as a check that another author has put before it, a value of which the drop-in knows the type alone, or that
+    there is no GPU at all.
+    """
+    forms = (*facts.inputs, *facts.named_inputs.values())
+    is_ours = candidate.origin == ORIGIN and bool(candidate.recipe) and candidate.recipe[-1] in _REPLAYING
+    is_plain = all(isinstance(form, tuple) and form[0] in ("tensor", "value") for form in forms)
+    return is_ours and is_plain and device.startswith("cuda")
+
+
 def with_known_calls(program: cst.Module) -> cst.Module | None:
     """The program of a candidate with a method more, named AGAIN, of its class; None where there is no use for one.
 
     That is forward with one argument more in front. Whoever gives the same object there twice knows that in between
     nothing has changed of modes, of what parts have and of tensors but for their elements and where they lie; that
-    arguments are of the same forms; and that gradients are off.
+    arguments are of the same forms, those that are no tensors the same; and that gradients are off. Whoever gives None
+    knows nothing.
     """
     model, forward = find_class(program), find_method(program, "forward")
     if model is None or forward is None or not _replayed() <= _texts(program):
