@@ -48,7 +48,7 @@ POLL_S = 0.5
 LOST = 75
 """Exit status of a process whose stage is gone: another run of the stage may be followed."""
 NOT_INVITED = 76
-"""Exit status of a process that another stage answers than the one that invited it."""
+"""Exit status of a process that is answered by another stage than the one that invited it."""
 
 
 def let_blocks_of_memory_grow() -> None:
@@ -217,8 +217,8 @@ def _awaited(node: int, stale: Invitation | None) -> Invitation:
         words = f"waiting in {Path.cwd()} for a stage that trains, until this is ended by Ctrl-C or SIGTERM"
         if (invitation := Invitation.read()) and invitation == stale:
             words += (
-                f"; {invitation.folder} is gone, and another stage answers at {invitation.engine.address}: run this "
-                f"command in the folder where that one runs, or run {invitation.folder} again"
+                f"; {invitation.folder} does not answer at {invitation.engine.address}, where another stage does: run "
+                f"this command in the folder where that one runs, or run {invitation.folder} again"
             )
         elif invitation:
             assert invitation.engine.address is not None, "several nodes have one"
@@ -261,14 +261,15 @@ def _follow_stage(invitation: Invitation, node: int) -> bool:
         raise
     finally:
         kill(processes.values())
-    if NOT_INVITED in polled:
-        return False
-    if any(status not in (None, 0, LOST) for status in polled):  # and not what the others ended by, which were killed
+    expected = {None, 0, LOST, NOT_INVITED}  # None is of the others, which were killed
+    if not expected.issuperset(polled):
         statuses = dict(zip(processes, polled, strict=True))
         raise MachineError(
             f"processes of node {node} failed, see {FOLDER}: exit statuses {statuses}; mend that, start this again, "
             f"and run the stage again"
         )
+    if NOT_INVITED in polled:
+        return False
     if any(polled):
         say(f"node {node}: {stage} is lost, see {FOLDER}; once it runs again, it goes on from its newest checkpoint")
     else:

@@ -53,7 +53,7 @@ def self_supervised(stage: Stage) -> None:
             tracker.log_metrics(curve[-1], step=iteration)
             trained = stage.folder / f"policy-{iteration}"
             if not trained.exists():
-                # Seven policies' worth of disk, and the policy that came of them is whole.
+                # Several policies' worth of disk; the policy that came of them is whole.
                 shutil.rmtree(stage.folder / f"checkpoints-{iteration - 1}", ignore_errors=True)
                 successes = writable(policy, _by_problem(candidates, verdicts))
                 _learn(stage, crew, policy, problems, taught, successes, iteration, tracker, expenses)

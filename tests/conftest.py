@@ -73,8 +73,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def little_to_look_through() -> None:
-    """What the files before have left for good, and this one's imports, is not looked through for garbage again.
+def frozen_leftovers() -> None:
+    """What earlier files have left is looked through for garbage once, and not by each training.
 
     Millions of objects of libraries, tests and syntax trees live as long as the process does. Each training ends with a
     look through all that is not frozen, which took longer than the training: a second after the tests of rewrites.

@@ -229,12 +229,16 @@ def test_on_another_stream_the_class_looks_itself(
     assert looked
 
 
-def test_where_all_is_being_captured_nothing_is_replayed(module: types.ModuleType, device: Device) -> None:
+def test_where_all_is_being_captured_nothing_is_replayed(
+    module: types.ModuleType, device: Device, looked: list[object]
+) -> None:
     block = warm(module.Block().eval())
     device.is_captured = True
     assert [answer_of(block) for _ in range(2)] == ["the user's forward"] * 2
     device.is_captured = False
+    looked.clear()
     warm(block)
+    assert not looked
 
 
 def test_a_capture_that_fails_leaves_none_of_before_to_be_replayed(module: types.ModuleType) -> None:
@@ -252,9 +256,7 @@ def test_a_capture_that_fails_leaves_none_of_before_to_be_replayed(module: types
     warm(block)
 
 
-def test_where_another_way_is_the_fastest_it_is_taken_without_a_second_look(
-    module: types.ModuleType, looked: list[object]
-) -> None:
+def test_where_another_way_is_the_fastest_it_is_looked_at_once(module: types.ModuleType, looked: list[object]) -> None:
     names = vars(module)
     ways: list[object] = []
 
@@ -269,6 +271,22 @@ def test_where_another_way_is_the_fastest_it_is_taken_without_a_second_look(
     ways.clear()
     assert [answer_of(block) for _ in range(5)] == ["the user's forward"] * 5
     assert len(looked) == len(ways) == 5
+
+
+@pytest.mark.parametrize("is_there_before", [True, False])
+def test_where_the_class_has_settled_for_the_plain_forward_no_instance_looks_any_more(
+    module: types.ModuleType, looked: list[object], is_there_before: bool
+) -> None:
+    first = warm(module.Block().eval())
+    other = warm(module.Block().eval()) if is_there_before else None
+    fast: Any = vars(module)["FastBlock"]
+    entered = "graph_forward" if "graph_forward" in vars(fast) else "forward"
+    setattr(fast, entered, vars(module).get("graph_plain", fast.__mro__[1].forward))  # as graph_fastest does
+    other = other or module.Block().eval()
+    assert [answer_of(block) for block in (first, other) for _ in range(4)] == ["the user's forward"] * 8
+    looked.clear()
+    assert [answer_of(block) for block in (first, other) for _ in range(4)] == ["the user's forward"] * 8
+    assert not looked
 
 
 def test_a_value_of_which_the_type_alone_was_judged_is_the_one_that_is_given(tmp_path: Path, device: Device) -> None:

@@ -122,7 +122,7 @@ def test_another_stage_that_answers_at_the_address_of_one_that_is_gone_is_not_fo
     num_keys = store.num_keys()
     with started(root, "-m", *FOLLOW) as follows:
         with invitation.posted():
-            follows.says("work/sft/1 is gone, and another stage answers at")
+            follows.says("work/sft/1 does not answer at")
             log = root / "work/following/process-1.log"
             assert "another stage answers at" in log.read_text()
             log.unlink()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tasks.variants.rewrites.kernel import elementwise_in_c
-from tests.program_builders import MATRIX, defined, problem, ready, rewritten
+from tests.program_builders import defined, problem, ready, rewritten
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc builds the kernels, and is not installed")
 
@@ -30,6 +30,8 @@ REARRANGED = {
     "squeezed": "x = x[:, :1].squeeze(1)",
     "squeezed by name": "x = x[:1, :1].squeeze(dim=(0, 1))",
     "squeezed everywhere": "x = x[:1, :1].squeeze()",
+    "squeezed from behind": "x = x[:, :, :, :1].squeeze(-1)",
+    "squeezed where there is one": "x = x[:1].squeeze((0, 1))",
     "not squeezed": "x = x.squeeze(1)",
 }
 LAYERS = {
@@ -71,6 +73,8 @@ def test_what_a_layer_flattens_or_pools_has_a_kernel(layer: str) -> None:
     [
         pytest.param(f"parts = [x]\nparts.append(y)\nx = torch.cat(parts, 1)\n{CHAIN}", id="a list that grows"),
         pytest.param(f"x = torch.cat([x, y.long()], 1)\n{CHAIN}", id="integers among floats"),
+        pytest.param(f"x = torch.cat([x > 0, y > 0], 1)\n{CHAIN}", id="masks"),
+        pytest.param(f"x = (x > 0).flatten(1)\n{CHAIN}", id="a mask that is flattened"),
         pytest.param(f"x = torch.cat([*[x], y], 1)\n{CHAIN}", id="a list within"),
         pytest.param(f"x = x.flatten(x.ndim - 1, 0)\n{CHAIN}", id="dimensions the wrong way round"),
         pytest.param(f"x = x.permute(0, 1, 2)\n{CHAIN}", id="dimensions left out"),
@@ -81,5 +85,7 @@ def test_what_is_of_unknown_shape_or_none_has_none(forward: str) -> None:
     assert rewritten(problem(forward, TWO, arguments="x, y"), elementwise_in_c) is None
 
 
-def test_a_matrix_that_nobody_rearranges_has_a_kernel() -> None:
-    assert rewritten(problem(CHAIN, MATRIX), elementwise_in_c) is not None
+@pytest.mark.parametrize("layer", ["nn.Flatten()", "nn.AdaptiveMaxPool2d(1)"])
+def test_a_mask_that_a_layer_flattens_or_pools_has_none(layer: str) -> None:
+    made = {"init": f"self.layer = {layer}", "init_arguments": "3"}
+    assert rewritten(problem(f"x = self.layer(x > 0)\n{CHAIN}", PICTURES, **made), elementwise_in_c) is None

@@ -42,22 +42,24 @@ class Known:
     def $again(self, $known, *inputs, **named):
         return self.forward(*inputs, **named) if named else self.${known}_in_a_row($known, *inputs)
 
-    def ${known}_in_a_row(self, $known, *inputs):
-        graphs = GRAPHS.get(self, {})
-        if $known is None:
+    def ${known}_in_a_row(self, $known, *inputs, looking=$looking):
+        graphs = GRAPHS.get(self)
+        if $known is None and graphs is not None:
             graphs.pop("known", None)
-            return self.$looking(*inputs)
-        seen, place, own, tensors, addresses, captured = graphs.get("known", (None,) * 6)
-        if seen is $known and captured is None:
+        if $known is None or graphs is None or type(self).$looking is not looking:
             return self.$looking(*inputs)
         device = torch._C._cuda_getDevice()
         here = torch._C._cuda_isCurrentStreamCapturing(), device, torch._C._cuda_getCurrentRawStream(device)
-        if seen is $known and here == place and graph_fits(own):
-            if [*map(torch.Tensor.data_ptr, tensors)] == addresses:
+        seen, place, own, tensors, addresses, captured = graphs.get("known", (None,) * 6)
+        if seen is $known and here == place:
+            if captured is None:
+                return self.$looking(*inputs)
+            if graph_fits(own) and [*map(torch.Tensor.data_ptr, tensors)] == addresses:
                 return graph_replayed(captured, inputs)
         outputs = self.$looking(*inputs)
-        members, _, captured = made = graphs.get(graph_form(self, inputs), ([], None, None))
-        if made is not UNTIMED and graph_fits(members):
+        made = graphs.get(graph_form(self, inputs))
+        if made is not None and made is not UNTIMED and graph_fits(made[0]):
+            members, _, captured = made
             own = [each for each in members if each[0] is vars(self)]
             held = [each for each in members if each[3] is not None]
             tensors, addresses = [each[2] for each in held], [each[3] for each in held]

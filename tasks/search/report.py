@@ -260,13 +260,13 @@ def _brought(brought: Sequence[Contribution]) -> str:
 
 
 def _unknown_to_rewrites(scored: Sequence[Scored]) -> str:
-    """That rewrites were of no use beyond compiling, which is no limit of the module's; empty if they were."""
+    """That rewrites were of no use beyond compiling; empty if they were."""
     recipes = [each.candidate.recipe for each in scored if each.candidate.origin == BY_REWRITES and each.rung == SCREEN]
     if not recipes or not COMPUTES_THE_SAME.issuperset(itertools.chain(*recipes)):
         return ""
     return (
-        "Rewrites only compiled or captured the forward as it is, or called its layers directly: what it computes is "
-        "of no form that they know, or time was over before more. Language models know others: `--provider` names them."
+        "Rewrites only compiled or captured the forward as it is, or called its layers directly: they know no "
+        "other form of what it computes, or time ran out. A language model may find one: see `--provider`."
     )
 
 

@@ -44,6 +44,8 @@ def through_layer(layer: Layer, given: Value) -> Value:
         return _slid(layer, found[1], given.shape)
     if layer.kind == "Linear" and len(layer.arguments) > 1 and is_size(layer.arguments[1]):
         return Tensor((*given.shape[:-1], layer.arguments[1]))  # type: ignore[arg-type]
+    if not given.is_float:
+        return None
     if layer.kind == "Flatten":
         return _flattened(given.shape, list(layer.arguments), {"start_dim": 1} | dict(layer.keywords))
     if found := re.fullmatch(r"Adaptive(?:Avg|Max)Pool(\d)d", layer.kind):
