@@ -1,4 +1,4 @@
-"""Kernels in C for what forwards compute from tensors that they have joined, flattened, permuted or pooled."""
+"""Kernels in C for what forwards compute from tensors that they have joined, flattened, squeezed or pooled."""
 
 import shutil
 
@@ -22,8 +22,6 @@ JOINED = {
     "along a new first": "x = torch.stack((x, x))",
 }
 REARRANGED = {
-    "permuted": "x = x.permute(0, 2, 3, 1)",
-    "permuted from behind": "x = torch.permute(x, (0, -1, 1, 2))",
     "flattened": "x = x.flatten()",
     "flattened from": "x = torch.flatten(x, 1)",
     "flattened by name": "x = x.flatten(start_dim=1, end_dim=2)",
@@ -77,7 +75,6 @@ def test_what_a_layer_flattens_or_pools_has_a_kernel(layer: str) -> None:
         pytest.param(f"x = (x > 0).flatten(1)\n{CHAIN}", id="a mask that is flattened"),
         pytest.param(f"x = torch.cat([*[x], y], 1)\n{CHAIN}", id="a list within"),
         pytest.param(f"x = x.flatten(x.ndim - 1, 0)\n{CHAIN}", id="dimensions the wrong way round"),
-        pytest.param(f"x = x.permute(0, 1, 2)\n{CHAIN}", id="dimensions left out"),
         pytest.param(f"x = torch.stack([x, y])\n{CHAIN}", id="tensors unlike each other"),
     ],
 )

@@ -156,8 +156,6 @@ def rearranged(name: str, shape: Shape, arguments: list[Value], keywords: dict[s
             return shape[dim]
         case ("size", []) if not keywords:
             return shape
-        case ("permute", dims):
-            return _permuted(shape, dims[0] if dims and isinstance(dims[0], tuple) else tuple(dims))
         case ("flatten", _):
             return _flattened(shape, arguments, keywords)
         case ("squeeze", _):
@@ -186,14 +184,6 @@ def joined(name: str, parts: Value, dim: Value) -> Value:
         return None
     size = sum(shape[place] for shape in shapes)
     return Tensor((*shapes[0][:place], size, *shapes[0][place + 1 :]), all(tensor.is_float for tensor in tensors))
-
-
-def _permuted(shape: Shape, order: tuple[Value, ...]) -> Value:
-    rank = len(shape)
-    places = [dim % rank for dim in order if isinstance(dim, int) and -rank <= dim < rank]
-    if len(places) != len(order) or sorted(places) != list(range(rank)):
-        return None
-    return Tensor(tuple(shape[place] for place in places))
 
 
 def _flattened(shape: Shape, arguments: list[Value], keywords: dict[str, Value]) -> Value:
