@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import types
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -427,6 +428,17 @@ def example_inputs():
         assert block(both).dtype == torch.bfloat16
         assert torch.equal(block(both), forward(both))
     assert torch.allclose(block(both), 1 + forward(both))
+
+
+def test_what_autocast_would_compute_in_on_a_processor_is_of_no_account(tmp_path: Path) -> None:
+    before = torch.get_autocast_dtype("cpu")
+    torch.set_autocast_dtype("cpu", torch.float32)  # which autocast warns of where it is tried
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert is_at_once(warm(imported(tmp_path, SOURCE).Block().eval()))
+    finally:
+        torch.set_autocast_dtype("cpu", before)
 
 
 @torch.no_grad()
